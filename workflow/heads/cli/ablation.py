@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from heads.analysis.ablation import CHOICE_COLUMNS, ablation_rows, choice_rows, columns_of, kept_alone, masked_alone
@@ -35,14 +36,9 @@ def run(arguments: argparse.Namespace) -> str:
     settings = section(AblationSettings, arguments.settings["ablation"])
     model = load_with_heads(arguments.model, device)
     dev = replace(settings, sentences=settings.dev_sentences)
-    texts = (
-        read_text(arguments.source, arguments.references, arguments.target_bpe),
-        read_text(arguments.dev_source, arguments.dev_references, arguments.target_bpe),
-    )
-    on_test, on_dev = (
-        answers_of(model, device, text, search, much_alike=True)
-        for text, search in zip(texts, (settings, dev), strict=True)
-    )
+    answers, target = partial(answers_of, model, device, much_alike=True), arguments.target_bpe
+    on_test = answers(read_text(arguments.source, arguments.references, target), settings)
+    on_dev = answers(read_text(arguments.dev_source, arguments.dev_references, target), dev)
     alone = {}
     for name, text, masked_out, alone_out in (
         ("test", on_test, arguments.masked, arguments.alone),

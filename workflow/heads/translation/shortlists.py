@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from heads.base.files import UserError
 from heads.formats.marian_parts import find_parts, is_marian
 from heads.formats.marian_shortlist import Shortlist, read_shortlist
 from heads.text.special_ids import EOS
@@ -45,14 +47,19 @@ class OurShortlist:
 def shortlist_of(vocabularies: Path, sizes: tuple[int, int]) -> OurShortlist | None:
     """The shortlist among the original files of an imported model, or None.
 
-    vocabularies: the folder of the vocabularies. sizes: of source and target vocabulary. Raises UserError if it is
-    damaged.
+    vocabularies: the folder of the vocabularies. sizes: of source and target vocabulary. A shortlist that is damaged or
+    does not fit is reported on standard error and not used: the model translates without it.
     """
     origin = vocabularies / PRETRAINED
     if not (origin.is_dir() and is_marian(origin) and (parts := find_parts(origin)).shortlist):
         return None
     # Padding and BOS are ours alone.
-    theirs = tuple(size - 2 for size in sizes)
-    rows = [numbering_of(path, size).rows for path, size in zip(parts.vocabularies, theirs, strict=True)]
-    lists = read_shortlist(parts.shortlist, (theirs[0], theirs[1]))
-    return OurShortlist(lists, rows[0], rows[1], shared=parts.vocabularies[0] == parts.vocabularies[1])
+    source, target = (size - 2 for size in sizes)
+    try:
+        lists = read_shortlist(parts.shortlist, (source, target))
+    except UserError as error:
+        print(f"{error} Until then all subwords are candidates.", file=sys.stderr)
+        return None
+    rows, shared = numbering_of(parts.vocabularies[0], source).rows, len({*parts.vocabularies}) == 1
+    others = rows if shared else numbering_of(parts.vocabularies[1], target).rows
+    return OurShortlist(lists, rows, others, shared=shared)
