@@ -92,6 +92,17 @@ def test_page_and_table_say_the_same_of_every_head(inspected: Path) -> None:
     assert content(inspected)["parts"] == ["heads", "attention"]
 
 
+def test_a_pruned_model_is_inspected_without_the_heads_that_it_lost(experiment: Experiment) -> None:
+    found = inspect(experiment.pruned, TEXT, masked=2, causal=True, device="cpu")
+    left = load_folder(experiment.pruned).shape.heads()
+    rows = zip(found.heads["attention"], found.heads["layer"] - 1, found.heads["head"] - 1, strict=True)
+    assert tuple(rows) == left and len(left) < 18
+    assert found.heads["score_change"].notna().all() and found.heads["effect"].notna().all()
+    (shown,) = json.loads(DATA.findall(found.html)[0])["experiments"]
+    lost = [row for row in shown["table"] if row["in_words"] == "The model no longer has this head."]
+    assert len(lost) == 18 - len(left) and shown["models"][0]["live"].count("0") == len(lost)
+
+
 def test_with_references_the_score_is_bleu_against_them(experiment: Experiment) -> None:
     references = [*greedy(experiment.baseline, TEXT)[:4], *TARGET[:2]]
     found = inspect(experiment.baseline, TEXT, references=references, masked=3, device="cpu")

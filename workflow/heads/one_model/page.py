@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
@@ -23,6 +23,7 @@ from heads.tables.reading import RunContent, RunFiles, frames_of
 Record = dict[str, Any]
 Measured = Mapping[str, Any]
 """What the files of a run hold, by their names."""
+PRUNED = "The model no longer has this head."
 WHOLE = Run.parse("baseline/seed-1")
 """The run that an unpruned model is on the page."""
 PARTS = ("heads", "attention")
@@ -44,17 +45,29 @@ def content_of(name: str, measured: Measured, pruned: Sequence[RunFiles] = (), p
     found = content(frames_of(EXPLORED, runs), tables, {name: HardConcrete()}, [])
     (shown,) = found["experiments"]
     shown["parts"] = parts
-    for row, own in zip(shown["table"], masked.to_dict("records"), strict=True):
+    alone, effects = _by_head(masked.to_dict("records")), _by_head(measured.get(CAUSAL_FILE, ()))
+    for row in shown["table"]:
+        if (own := alone.get(_place(row))) is None:
+            row["in_words"] = PRUNED
+            continue
         row |= {column: round(own[column], 2) for column in CHANGE[1:]}
         row["in_words"] = in_words(row, UNITS.get(shown["metric"]["name"], shown["metric"]["name"]))
-    for row, own in zip(shown["table"], measured.get(CAUSAL_FILE, ()), strict=False):
-        row["effect"] = own["effect"]
-        row["in_words"] += f" By causal gates it {EFFECTS_IN_WORDS[own['effect']]}."
+        if effect := effects.get(_place(row)):
+            row["effect"] = effect["effect"]
+            row["in_words"] += f" By causal gates it {EFFECTS_IN_WORDS[row['effect']]}."
     return found
 
 
+def _place(row: Mapping[str, Any]) -> tuple[str, int, int]:
+    return row["attention"], int(row["layer"]), int(row["head"])
+
+
+def _by_head(rows: Iterable[Mapping[str, Any]]) -> dict[tuple[str, int, int], Mapping[str, Any]]:
+    return {_place(row): row for row in rows}
+
+
 def table_of(found: Mapping[str, Any]) -> list[Record]:
-    """One row per head, counted from 1: what it does in words, then all its measurements."""
+    """One row per head that the model has, counted from 1: what it does in words, then all its measurements."""
     (shown,) = found["experiments"]
     measures = [measure["key"] for measure in shown["measures"] if measure["key"] != "score_lost"]
     return [
@@ -65,6 +78,7 @@ def table_of(found: Mapping[str, Any]) -> list[Record]:
             **{key: row["values"].get(key) for key in measures},
         }
         for row in shown["table"]
+        if row["in_words"] != PRUNED
     ]
 
 
