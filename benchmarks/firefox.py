@@ -9,7 +9,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from copy import deepcopy
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -40,12 +39,12 @@ def trainings(model: Transformer, pairs: Pairs) -> dict[str, Training]:
     own = read_yaml(root / "config/experiments/firefox.yaml")
     experiment = resolve(merged(own, read_yaml(root / "config.yaml")))[EXPERIMENT]
     settings, gates = section(TrainingSettings, experiment["training"]), section(GatesSettings, experiment["gates"])
-    length, found = LengthSettings(gates.updates, 0, 1, 1), {}
+    length, found = LengthSettings(updates=gates.updates, patience=0, average_last=1, average_every=1), {}
     for scope in ("enc_self", "all"):
         for precision in ("fp32", "bf16"):
             own = deepcopy(model).train()
             pruning = pruning_of(own, scope, Target.parse("lam-0.01"), gates, frozen_beside(scope, own))
-            plan = TrainingPlan(replace(settings, precision=precision), length, 1, 0, torch.device("cpu"))
+            plan = TrainingPlan(settings.model_copy(update={"precision": precision}), length, 1, 0, torch.device("cpu"))
             found[f"{scope}, {precision}"] = Training(own, pairs, plan, pruning)
     return found
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 import gzip
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -147,7 +146,7 @@ def compare(folder: Path, updates: int, attention_dropout: float) -> None:
     with TemporaryDirectory() as place:
         pairs = encoded(folder, Path(place))
     torch.manual_seed(1)
-    sizes = replace(MODEL, attention_dropout=attention_dropout)
+    sizes = MODEL.model_copy(update={"attention_dropout": attention_dropout})
     first = Transformer(unpruned_shape(sizes, SUBWORDS, SUBWORDS))
     theirs = marian(first, attention_dropout)
     length = LengthSettings(updates=updates, patience=0, average_last=1, average_every=1)
@@ -157,7 +156,7 @@ def compare(folder: Path, updates: int, attention_dropout: float) -> None:
     for precision in ("fp32", "bf16"):
         ours = Transformer(first.shape)
         ours.load_state_dict(first.state_dict())
-        plan = TrainingPlan(replace(TRAINING, precision=precision), length, 1, 0, torch.device("cpu"))
+        plan = TrainingPlan(TRAINING.model_copy(update={"precision": precision}), length, 1, 0, torch.device("cpu"))
         trainings[f"ours {precision}"] = Training(ours.train(), pairs, plan)
     optimizer = torch.optim.Adam(theirs.train().parameters(), betas=(0.9, 0.98), eps=1e-9, fused=True)
     step = their_step(theirs, optimizer, pairs)

@@ -8,7 +8,6 @@ their ratio to the first.
 from __future__ import annotations
 
 import time
-from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -61,7 +60,8 @@ def trainings(pairs: Pairs) -> dict[str, Training]:
     demo = resolve(read_yaml(Path(__file__).parents[1] / "config.yaml"))["demo"]
     bpe, sizes = section(BpeSettings, demo["bpe"]), section(ModelSettings, demo["model"])
     settings, gates = section(TrainingSettings, demo["training"]), section(GatesSettings, demo["gates"])
-    length, cpu = LengthSettings(gates.updates, 0, 1, 1), torch.device("cpu")
+    length = LengthSettings(updates=gates.updates, patience=0, average_last=1, average_every=1)
+    cpu = torch.device("cpu")
 
     def training(*, scope: str = "", **changes: Any) -> Training:
         """A training with gates on a scope, if one is given, and with these settings changed."""
@@ -69,7 +69,7 @@ def trainings(pairs: Pairs) -> dict[str, Training]:
         model = Transformer(unpruned_shape(sizes, bpe.source_subwords, bpe.target_subwords)).train()
         target, frozen = Target.parse("lam-0.01"), frozen_beside(scope, model) if scope else ()
         pruning = pruning_of(model, scope, target, gates, frozen) if scope else None
-        return Training(model, pairs, TrainingPlan(replace(settings, **changes), length, 1, 0, cpu), pruning)
+        return Training(model, pairs, TrainingPlan(settings.model_copy(update=changes), length, 1, 0, cpu), pruning)
 
     return {
         "fp32, adam": training(precision="fp32", optimizer="adam"),

@@ -52,7 +52,7 @@ def write_experiment(folder: Path) -> Experiment:
     """Write an experiment named like `folder`."""
     runs = ("baseline/seed-1", "gates/all/lam-0.2/seed-1", "pruned/all/lam-0.2/seed-1")
     made = Experiment(folder / "bpe", *(folder / run for run in runs))
-    settings = BpeSettings(70, 60, character_coverage=1.0, train_sentences=1000, seed=3)
+    settings = BpeSettings(source_subwords=70, target_subwords=60, character_coverage=1.0, train_sentences=1000, seed=3)
     for side, sentences in (("source", SOURCE), ("target", TARGET)):
         text = folder / f"{side}.txt"
         write_text(text, "\n".join(sentences * 40) + "\n")

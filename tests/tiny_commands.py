@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +28,7 @@ def write_data(folder: Path, digit_pairs: Callable[..., Pairs], *, seeds: tuple[
             save_file({"ids": tokens.ids, "offsets": tokens.offsets}, folder / f"{split}.{side}.safetensors")
     (folder / "text").write_text("the cat sees a small dog\n" * 9, encoding="utf-8")
     for side in ("source", "target"):
-        train_bpe(folder / "text", folder / f"{side}.model", BpeSettings(30, 30, 1.0, 1000, 1), 30)
+        train_bpe(folder / "text", folder / f"{side}.model", BpeSettings(source_subwords=30, target_subwords=30), 30)
     write_lines(folder / "dev.txt", ["the cat"] * 7)
     return folder
 
@@ -56,7 +55,7 @@ def words_of(
     """Write a training command's settings and return its words."""
     changes = {
         "model": {"layers": 2, "heads": 3, "width": 6, "feedforward": 7, "dropout": 0.0, "attention_dropout": 0.0},
-        "training": asdict(training),
+        "training": training.model_dump(),
         "baseline": {"updates": 2, "average_last": 1},
         "gates": {"updates": 3, "record_every": 2, "average_last": 3, "average_every": 1},
         "selected": {"updates": 3, "patience": 0, "average_last": 3, "average_every": 1},

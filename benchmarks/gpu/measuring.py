@@ -56,7 +56,8 @@ class Sizes:
 
 
 FULL = Sizes(ModelSettings(dropout=0.3), 32_000, 60_000, (16_000, 64_000), 8192, 5, 20, 3000, (4000, 16_000), (1, 2, 4))
-SMALL = Sizes(ModelSettings(1, 2, 8, 12, 0.3), 60, 100, (200, 400), 64, 1, 1, 3, (60,), (2,))
+TINY = ModelSettings(layers=1, heads=2, width=8, feedforward=12, dropout=0.3)
+SMALL = Sizes(TINY, 60, 100, (200, 400), 64, 1, 1, 3, (60,), (2,))
 """Sizes that take seconds on a CPU, to check that the scripts work; the measured numbers mean nothing."""
 
 
@@ -147,5 +148,5 @@ def new_training(sizes: Sizes, pairs: Pairs, device: torch.device, batch_tokens:
     gates = GatesSettings(updates=UPDATES_PLANNED)
     frozen = frozen_beside(scope, model) if scope else ()
     pruning = pruning_of(model, scope, Target.parse("lam-0.01"), gates, frozen) if scope else None
-    length = LengthSettings(UPDATES_PLANNED, 0, 1, 1)
+    length = LengthSettings(updates=UPDATES_PLANNED, patience=0, average_last=1, average_every=1)
     return Training(model, pairs, TrainingPlan(settings, length, SEED, 0, device), pruning)

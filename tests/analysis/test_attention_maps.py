@@ -153,7 +153,7 @@ def folder(tmp_path: Path) -> Path:
     """A model, a vocabulary, trees and a token file, as earlier stages leave them."""
     text = "the cat sees\nкошка видит её\ndogs see the cat\n" * 9
     (tmp_path / "text").write_text(text, encoding="utf-8")
-    train_bpe(tmp_path / "text", tmp_path / "bpe", BpeSettings(40, 40, 1.0, 1000, 1), 40)
+    train_bpe(tmp_path / "text", tmp_path / "bpe", BpeSettings(source_subwords=40, target_subwords=40), 40)
     save_folder(pruned(40, 40), tmp_path / "model", {}, {})
     trees = [tree("the", "cat", "sees"), tree("кошка", "видит", "её"), tree("see"), tree(*["cat"] * 201)]
     write_conllu(tmp_path / "trees", trees)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -130,7 +129,7 @@ def told(tmp_path: Path) -> list[str]:
 
 def test_the_command_fits_gates_on_the_first_dev_pairs_by_its_settings(told: list[str], tmp_path: Path) -> None:
     settings = CausalSettings(updates=3, nudge=0.1, learning_rate=0.5, sentences=16, batch_tokens=14)
-    assert main([*told, "--settings", json.dumps({"causal": asdict(settings)})]) == 0
+    assert main([*told, "--settings", json.dumps({"causal": settings.model_dump()})]) == 0
     source, target = (Tokens(tmp_path / f"{side}.safetensors") for side in ("source", "target"))
     pairs = pairs_of(source, target, 14, labelled=False)
     batches = [batch for _, batch in pairs.in_order(14, 16)]
@@ -145,5 +144,5 @@ def test_the_command_fits_gates_on_the_first_dev_pairs_by_its_settings(told: lis
 
 
 def test_no_updates_are_refused_in_one_sentence(told: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([*told, "--settings", json.dumps({"causal": asdict(CausalSettings())})]) == 1
+    assert main([*told, "--settings", json.dumps({"causal": CausalSettings().model_dump()})]) == 1
     assert capsys.readouterr().err == "error: causal.updates is 0, so no gates are fitted: set a number, such as 60.\n"

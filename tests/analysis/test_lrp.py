@@ -371,7 +371,7 @@ def test_the_command_obeys_the_rules_their_order_and_the_stabiliser(tmp_path: Pa
     run_command(tmp_path, model, random_pairs([(3, 4), (2, 2)]), settings)
     found = read_tsv(tmp_path / "lrp.tsv")
     own = generated(model, batch)
-    chosen = LrpSettings(0, 100, 0.01, ("voita-2019", "plain-product"))
+    chosen = LrpSettings(sentences=0, batch_tokens=100, stabiliser=0.01, rules=("voita-2019", "plain-product"))
     coarse, fine = (
         relevance_rows(model, [own], dataclasses.replace(chosen, stabiliser=size))[0] for size in (0.01, 1e-12)
     )

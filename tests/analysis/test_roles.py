@@ -152,7 +152,7 @@ def test_the_best_place_of_dependents_is_the_baseline_of_both_directions() -> No
 def test_the_share_of_a_positional_head_may_just_reach_its_threshold() -> None:
     attended = [(sentence(11), looking([0, *range(9), 3]))]
     assert measured(roles(attended, [(0, 0)], RANKS, SETTINGS), "-1") == [(0.9, None, 10, 1)]
-    stricter = replace(SETTINGS, positional_share=0.91)
+    stricter = SETTINGS.model_copy(update={"positional_share": 0.91})
     assert measured(roles(attended, [(0, 0)], RANKS, stricter), "-1") == [(0.9, None, 10, 0)]
 
 
@@ -177,7 +177,7 @@ def test_a_syntactic_head_hits_partners_in_one_direction_and_one_of_two_arcs_at_
 
 def test_a_relation_counts_with_its_subtypes_and_a_subtype_alone() -> None:
     passive = sentence(4, (0, 3, "nsubj:pass"), (1, 3, "nsubj"), (2, 3, "nsubjx"))
-    subtypes = replace(SETTINGS, relations=("nsubj", "nsubj:pass"))
+    subtypes = SETTINGS.model_copy(update={"relations": ("nsubj", "nsubj:pass")})
     rows = roles([(passive, looking([3, 0, 3, 0]))], [(1, 1)], RANKS, subtypes)
     assert measured(rows, "nsubj dependent-to-head") == [(0.5, 0.5, 2, 0)]
     assert measured(rows, "nsubj:pass dependent-to-head") == [(1.0, 1.0, 1, 0)]
@@ -195,7 +195,7 @@ def test_the_margin_is_in_points_or_relative_and_may_be_met_exactly() -> None:
     attended = margin_case([1] * 2 + [2] * 2 + [-1] * 2 + [-2] * 2 + [-3] * 2, 3)
     name = "nsubj dependent-to-head"
     for relative, margin, holds in [(False, 0.1, 1), (False, 0.11, 0), (True, 0.5, 1), (True, 0.51, 0)]:
-        changed = replace(SETTINGS, margin_is_relative=relative, syntactic_margin=margin)
+        changed = SETTINGS.model_copy(update={"margin_is_relative": relative, "syntactic_margin": margin})
         rows = roles(attended, [(0, 0)], RANKS, changed)
         assert measured(rows, name, "reaches") == [(0.3, 0.2, 10, holds)], (relative, margin)
 
@@ -205,7 +205,7 @@ def test_too_few_cases_have_an_accuracy_but_make_no_role() -> None:
     attended = [(scattered, looking([1, 1, 4, 3, 4, 2]))]
     name = "nsubj dependent-to-head"
     for least, holds in [(3, 1), (4, 0)]:
-        rows = roles(attended, [(0, 0)], RANKS, replace(SETTINGS, min_cases=least))
+        rows = roles(attended, [(0, 0)], RANKS, SETTINGS.model_copy(update={"min_cases": least}))
         assert measured(rows, name) == [(1.0, pytest.approx(1 / 3), 3, holds)]
 
 
@@ -233,7 +233,7 @@ def test_only_sentences_with_a_rare_subword_and_two_others_count(
     subwords: list[int], outside_top: int, cases: int
 ) -> None:
     attended = [(sentence(3, subwords=subwords), looking([0, 1, 2]))]
-    rows = roles(attended, [(0, 0)], RANKS, replace(SETTINGS, rare_outside_top=outside_top))
+    rows = roles(attended, [(0, 0)], RANKS, SETTINGS.model_copy(update={"rare_outside_top": outside_top}))
     accuracy, _, counted, _ = measured(rows, "rarest")[0]
     assert counted == cases
     assert (accuracy is None) == (cases == 0)
@@ -298,7 +298,7 @@ def binomial_quantiles(hits: int, cases: int) -> list[float]:
 
 @pytest.mark.parametrize(("hits", "cases"), [(30, 40), (57, 60), (5, 90)])
 def test_the_interval_of_sentences_of_one_case_each_is_that_of_a_binomial(hits: int, cases: int) -> None:
-    changed = replace(SETTINGS, bootstrap=2000)
+    changed = SETTINGS.model_copy(update={"bootstrap": 2000})
     row = next(row for row in roles(one_case_each(hits, cases), [(0, 0)], RANKS, changed) if row["name"] == "-1")
     assert [row["low"], row["high"]] == pytest.approx(binomial_quantiles(hits, cases), abs=1.01 / cases)
     assert row["excess_low"] == pytest.approx(float(str(row["low"])) - 0.9)

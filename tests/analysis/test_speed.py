@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from statistics import mean
 
@@ -240,7 +239,7 @@ def test_models_are_compared_with_the_unpruned_one_of_the_same_device(
     folders = {"baseline": experiment.baseline, "pruned": experiment.pruned}
     devices = [CPU, torch.device("cpu", 0)]
     source = experiment.bpe / "test.source.safetensors"
-    rows = time_on(devices, folders, source, replace(SETTINGS, batch_sizes=(4,)))
+    rows = time_on(devices, folders, source, SETTINGS.model_copy(update={"batch_sizes": (4,)}))
     assert [row["run"] for row in rows] == ["baseline", "pruned"] * 2
     assert [row["ratio"] for row in rows] == pytest.approx([1, 18 / left] * 2)
     steps = steps_needed(experiment, 4)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -156,7 +156,7 @@ def test_a_parser_learns_from_the_treebank_and_by_the_settings_that_it_is_told(
     found: list[Any] = []
     monkeypatch.setattr(parser_model_command, "train_models", lambda *given: found.extend(given))
     write_conllu(tmp_path / "learn", trees(3))
-    write_text(tmp_path / "s.yaml", yaml.safe_dump({"parser": asdict(SETTINGS)}))
+    write_text(tmp_path / "s.yaml", yaml.safe_dump({"parser": SETTINGS.model_dump()}))
     command("parser_model", settings=tmp_path / "s.yaml", trees=tmp_path / "learn", language="xx",
             model=tmp_path / "model", device="cpu")  # fmt: skip
     assert [*found[:2], [tree.text for tree in found[2]], *found[3:]] == [

@@ -60,7 +60,7 @@ def command(tmp_path: Path) -> Command:
     """Run the command on files as earlier stages leave them; keywords replace settings and tree files."""
     text = "the cat sees\nкошка видит её\ndogs see the cat\n" * 9
     (tmp_path / "text").write_text(text, encoding="utf-8")
-    train_bpe(tmp_path / "text", tmp_path / "bpe", BpeSettings(40, 40, 1.0, 1000, 1), 40)
+    train_bpe(tmp_path / "text", tmp_path / "bpe", BpeSettings(source_subwords=40, target_subwords=40), 40)
     ids = np.concatenate([np.array(ids, np.int32) for ids in Vocabulary(tmp_path / "bpe").encode(text.split("\n"))])
     save_file({"ids": ids, "offsets": np.array([0, len(ids)], np.int64)}, tmp_path / "train")
     torch.manual_seed(8)

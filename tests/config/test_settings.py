@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import ast
 import copy
-import dataclasses
 import json
 import re
-import typing
 from pathlib import Path
 from typing import Any
 
@@ -24,9 +22,8 @@ from heads.config.settings import STAGE_SECTIONS, merged, resolve, section, stag
 from heads.config.sweep import choices, targets
 from heads.config.trainings import GatesSettings, HardConcrete
 
-KINDS = typing.get_type_hints(Experiment)
 CLASSES: dict[str, Any] = {
-    one.name: KINDS[one.name] for one in dataclasses.fields(Experiment) if one.name not in ("corpus", "sweep")
+    name: one.annotation for name, one in Experiment.model_fields.items() if name not in ("corpus", "sweep")
 }
 
 
@@ -121,7 +118,7 @@ def test_every_experiment_of_the_project_resolves_and_fills_its_classes(config: 
     assert set(experiments) == set(config["experiments"])
     for experiment in experiments.values():
         for name, kind in CLASSES.items():
-            assert dataclasses.asdict(section(kind, experiment[name])).keys() == experiment[name].keys()
+            assert section(kind, experiment[name]).model_dump().keys() == experiment[name].keys()
 
 
 def test_an_experiment_is_the_defaults_with_its_changes_laid_over(config: dict[str, Any]) -> None:
@@ -444,17 +441,18 @@ def test_targets_are_lambdas_in_rising_order_with_the_control_first_and_then_bud
 
 def test_a_section_with_a_key_too_many_or_too_few_is_refused() -> None:
     right = {"sentences": 3, "batch_tokens": 40}
-    assert section(ConfidenceSettings, right) == ConfidenceSettings(3, 40)
-    for wrong in ({"sentences": 3}, {**right, "sentence": 1}):
-        with pytest.raises(UserError, match=r"ConfidenceSettings.*batch_tokens, sentences"):
-            section(ConfidenceSettings, wrong)
+    assert section(ConfidenceSettings, right) == ConfidenceSettings(sentences=3, batch_tokens=40)
+    with pytest.raises(UserError, match=r"^ConfidenceSettings lacks the key batch_tokens: add it\.$"):
+        section(ConfidenceSettings, {"sentences": 3})
+    with pytest.raises(UserError, match=r"^ConfidenceSettings\.sentence is not a setting\. Did you mean sentences\?$"):
+        section(ConfidenceSettings, {**right, "sentence": 1})
 
 
 def test_a_section_inside_a_section_is_filled_and_may_lack_nothing_either(config: dict[str, Any]) -> None:
     content = config["defaults"]["gates"]
-    assert section(GatesSettings, content).hard_concrete == HardConcrete(0.33, -0.1, 1.1, 3.0)
+    assert section(GatesSettings, content).hard_concrete == HardConcrete()
     del content["hard_concrete"]["low"]
-    with pytest.raises(UserError, match=r"HardConcrete need exactly the keys high, log_alpha_init, low, temperature"):
+    with pytest.raises(UserError, match=r"^GatesSettings\.hard_concrete lacks the key low: add it\.$"):
         section(GatesSettings, content)
 
 

@@ -54,7 +54,7 @@ def test_a_pair_is_taken_out_by_the_first_filter_it_fails(pair: RawPair, expecte
 
 
 def test_without_min_overlap_a_pair_needs_none() -> None:
-    assert failed_filter(raw("a", "b", None), "a", "b", Cleaning(6, 3.0, None, "either")) is None
+    assert failed_filter(raw("a", "b", None), "a", "b", Cleaning(max_words=6, max_length_ratio=3.0)) is None
 
 
 def test_text_is_composed_and_its_spaces_are_single() -> None:

@@ -483,7 +483,7 @@ def test_a_test_set_that_sacrebleu_cannot_download_is_one_sentence(
         ("wmt1", ("en", "ru"), "does not know the test set wmt1"),
     ):
         with pytest.raises(UserError, match=words):
-            next(open_pairs(corpus_parts.TestSet(name), tmp_path, languages))
+            next(open_pairs(corpus_parts.TestSet(sacrebleu=name), tmp_path, languages))
 
 
 COUNTS = {"train": 60, "dev": 7, "test": 5}

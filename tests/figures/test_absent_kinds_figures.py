@@ -27,7 +27,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 @pytest.mark.parametrize("name", [name for name in FIGURES if TRANSLATION in NEEDS[name].tasks])
 def test_each_figure_is_drawn_and_shows_no_empty_panel(name: str, runs: list[Path]) -> None:
     others: list[Any] = [load_reference(file) for file in NEEDS[name].reference]
-    others += [HardConcrete(0.33, -0.1, 1.1, 3.0)] if name in FROM_SETTINGS else []
+    others += [HardConcrete()] if name in FROM_SETTINGS else []
     with styled():
         figure = FIGURES[name](load_runs(NEEDS[name], runs), *others, "less")
         seen = [axes for axes in figure.axes if axes.get_visible() and (axes.axison or axes.texts)]

@@ -54,7 +54,7 @@ def poor(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 
 def draw(name: str, runs: list[Path]) -> Figure:
     others: list[Any] = [load_reference(file) for file in NEEDS[name].reference]
-    others += [HardConcrete(0.33, -0.1, 1.1, 3.0)] if name in FROM_SETTINGS else []
+    others += [HardConcrete()] if name in FROM_SETTINGS else []
     return FIGURES[name](load_runs(NEEDS[name], runs), *others, "rich")
 
 

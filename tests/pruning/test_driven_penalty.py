@@ -160,7 +160,9 @@ UPDATES = 2000
 
 def gates_of(target: str, shape: ModelShape, lopsided: HardConcrete) -> tuple[TrainableGates, Penalty]:
     if target == "dsp":
-        settings = SubsetSettings(0.2, 2.0, 0.02, 0.8, straight_through=False)
+        settings = SubsetSettings(
+            temperature_first=2.0, temperature_last=0.02, cooldown_share=0.8, straight_through=False
+        )
         return SubsetGates(shape, "all", 5, settings, UPDATES), Penalty(torch.zeros(1))
     gates = HeadGates(shape, "all", lopsided, budgets_of(Target.of_choice("gates", target), "all", shape))
     with torch.no_grad():

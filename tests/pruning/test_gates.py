@@ -185,7 +185,7 @@ def test_an_impossible_budget_is_refused_in_one_sentence(keep: str, scope: str) 
 def test_a_driven_lambda_ends_near_its_budget_on_gates_that_are_worth_different_amounts(keep: int) -> None:
     shape = replace(MODEL, original_heads=4, live_heads=full_heads(layers=1, heads=4))
     budgets = budgets_of(Target.of_choice("gates", keep), "all", shape)
-    gates = HeadGates(shape, "all", HardConcrete(0.33, -0.1, 1.1, 3.0), budgets)
+    gates = HeadGates(shape, "all", HardConcrete(), budgets)
     driven, generator = DrivenPenalty(gates), torch.Generator().manual_seed(2)
     worth = {name: torch.rand(4, generator=generator).exp() * 0.01 * 2**row for row, name in enumerate(gates.log_alpha)}
     optimizer, updates = torch.optim.Adam(gates.parameters(), lr=0.1), 300

@@ -83,7 +83,8 @@ def measure(model: Transformer, folder: Path, rules: Collection[str] = ("plain",
     write_tsv(folder / "importance.tsv", importance_rows(model, batches, label_smoothing=SMOOTHING), IMPORTANCE)
     write_tsv(folder / "confidence.tsv", confidence(model, batches), CONFIDENCE)
     write_tsv(folder / "causal.tsv", causal_rows(model, batches, CausalSettings(updates=40)), CAUSAL)
-    write_tsv(folder / "lrp.tsv", relevance_rows(model, batches, LrpSettings(0, 500, TINY, tuple(rules)))[0], LRP)
+    settings = LrpSettings(sentences=0, batch_tokens=500, stabiliser=TINY, rules=tuple(rules))
+    write_tsv(folder / "lrp.tsv", relevance_rows(model, batches, settings)[0], LRP)
 
     def translate(gates: Gates | None) -> list[str]:
         return [" ".join(f"w{subword}" for subword in line) for line in translated(model, batches[0], gates)]
@@ -195,10 +196,10 @@ def pairs(folder: Path, count: int) -> Pairs:
 
 def gates_of(method: str, shape: ModelShape, updates: int) -> tuple[TrainableGates, Penalty]:
     if method == "dsp":
-        subset = SubsetSettings(0.2, 2.0, 0.02, 0.8, straight_through=True)
+        subset = SubsetSettings(temperature_first=2.0, temperature_last=0.02, cooldown_share=0.8, straight_through=True)
         return SubsetGates(shape, "all", KEEP, subset, updates), Penalty(torch.zeros(1))
     budgets = budgets_of(Target.of_choice("gates", KEEP), "all", shape)
-    gates = HeadGates(shape, "all", HardConcrete(0.33, -0.1, 1.1, 3.0), budgets)
+    gates = HeadGates(shape, "all", HardConcrete(), budgets)
     return gates, DrivenPenalty(gates)
 
 
@@ -213,7 +214,7 @@ def test_gates_that_are_trained_to_leave_as_many_heads_leave_the_known_ones(
     frozen: tuple[nn.Module, ...] = (model,) if part == "gates alone" else ()
     pruning = Pruning(gates, penalty, learning_rate=0.2, record_every=1000, updates=updates, frozen=frozen)
     settings = training_settings(batch_tokens=60, micro_batch_tokens=60, learning_rate=0.000316228)
-    length = LengthSettings(updates, 0, 1, 1000)
+    length = LengthSettings(updates=updates, patience=0, average_last=1, average_every=1000)
     training = Training(model, pairs(tmp_path, 200), TrainingPlan(settings, length, 7, 0, torch.device("cpu")), pruning)
     for members, _ in zip(training.updates(0), range(updates), strict=False):
         training.step(members)

@@ -225,7 +225,7 @@ def test_a_tiny_trained_parser_keeps_words_spaces_and_multiword_tokens_and_learn
 
 def test_the_parser_is_given_what_it_was_trained_on(trained: Path) -> None:
     """Stanza, given a file with these tags and lemmas, must find these trees, even with a model that knows little."""
-    few_steps = replace(TINY, tagger_steps=10, parser_steps=3)
+    few_steps = TINY.model_copy(update={"tagger_steps": 10, "parser_steps": 3})
     train_models(trained / "weak", "en", list(read_conllu(trained / "train.conllu")), few_steps, CPU)
     parsed = list(parse(open_models(trained / "weak", "en", CPU), list(read_conllu(trained / "dev.conllu"))))
     write_conllu(trained / "weak.conllu", parsed)
@@ -274,7 +274,7 @@ def test_nothing_reaches_for_the_network(trained: Path, monkeypatch: pytest.Monk
     wanted: list[object] = []
     monkeypatch.setattr(socket.socket, "connect", lambda self, address: wanted.append(address))
     monkeypatch.setattr(socket, "getaddrinfo", lambda *address, **_: wanted.append(address))
-    short = replace(TINY, tagger_steps=1, parser_steps=1)
+    short = TINY.model_copy(update={"tagger_steps": 1, "parser_steps": 1})
     train_models(trained / "short", "en", list(read_conllu(trained / "train.conllu")), short, CPU)
     assert len(list(parse(open_models(trained / "short", "en", CPU), [words_of_text("I see cats.")]))) == 1
     assert not wanted

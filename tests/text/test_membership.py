@@ -117,7 +117,7 @@ def vocabulary(tmp_path_factory: pytest.TempPathFactory) -> Vocabulary:
     folder = tmp_path_factory.mktemp("bpe")
     lines = ["the farmer's old tools, sold", "красивая кошка видит её!", "tools (old) weren't e\u0301 sold"] * 9
     (folder / "text").write_text("\n".join(lines), encoding="utf-8")
-    train_bpe(folder / "text", folder / "model", BpeSettings(70, 70, 1.0, 1000, 1), 70)
+    train_bpe(folder / "text", folder / "model", BpeSettings(source_subwords=70, target_subwords=70), 70)
     return Vocabulary(folder / "model")
 
 

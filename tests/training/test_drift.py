@@ -38,7 +38,7 @@ def training(tmp_path: Path, training_settings: Callable[..., TrainingSettings])
         encode_file(tmp_path / f"{side}.txt", vocabulary, tmp_path / f"{side}.safetensors")
     source, target = (Tokens(tmp_path / f"{side}.safetensors") for side in texts)
     settings = training_settings(batch_tokens=15, micro_batch_tokens=15, learning_rate=0.0707107, warmup_updates=2)
-    plan = TrainingPlan(settings, LengthSettings(4, 0, 1, 1), 7, 0, CPU)
+    plan = TrainingPlan(settings, LengthSettings(updates=4, patience=0, average_last=1, average_every=1), 7, 0, CPU)
     return Training(load_alone(tmp_path / "ours"), Examples(source, target, 40), plan)
 
 

@@ -105,7 +105,10 @@ def test_no_kind_of_update_waits_for_the_device(
     pruning = pruning_of(model, scope, target, gates, frozen_beside(scope, model)) if scope else None
     settings = training_settings(batch_tokens=150, **{"micro_batch_tokens": 150, **changes})
     training = Training(
-        model, digit_pairs(count=60), TrainingPlan(settings, LengthSettings(2, 0, 1, 1), 7, 0, META), pruning
+        model,
+        digit_pairs(count=60),
+        TrainingPlan(settings, LengthSettings(updates=2, patience=0, average_last=1, average_every=1), 7, 0, META),
+        pruning,
     )
     updates = training.prepared(0)
     with NotWaiting():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -35,7 +34,7 @@ def run(arguments: argparse.Namespace) -> str:
     device = pick(arguments.device, arguments.threads)
     settings = section(AblationSettings, arguments.settings["ablation"])
     model = load_with_heads(arguments.model, device)
-    dev = replace(settings, sentences=settings.dev_sentences)
+    dev = settings.model_copy(update={"sentences": settings.dev_sentences})
     answers, target = partial(answers_of, model, device, much_alike=True), arguments.target_bpe
     on_test = answers(read_text(arguments.source, arguments.references, target), settings)
     on_dev = answers(read_text(arguments.dev_source, arguments.dev_references, target), dev)

@@ -11,7 +11,7 @@ from heads.base.targets import Target
 from heads.cli._flags import add_gate_arguments
 from heads.cli._job import job_of
 from heads.config.settings import section
-from heads.config.trainings import GatesSettings, LengthSettings, TrainingSettings
+from heads.config.trainings import GatesSettings, TrainingSettings
 from heads.model.folder import WEIGHTS, load_model
 from heads.model.shape import facts_of
 from heads.pruning.gates import COLUMNS, gate_rows
@@ -31,7 +31,7 @@ def run(arguments: argparse.Namespace) -> str:
     content = job.content
     settings = section(GatesSettings, content["gates"])
     training = section(TrainingSettings, content["training"])
-    length = LengthSettings(settings.updates, 0, settings.average_last, settings.average_every)
+    length = settings.length
     model = load_model(arguments.start_model)
     before = facts_of(arguments.start_model)["total_updates"]
     start = f"gates {arguments.scope} {arguments.target} {sha256_of(arguments.start_model / WEIGHTS)}"

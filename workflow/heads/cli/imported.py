@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-from dataclasses import replace
 from pathlib import Path
 
 from heads.base.files import write_lines
@@ -47,7 +46,7 @@ def run(arguments: argparse.Namespace) -> str:
     if settings.decoder:
         model, parameters = with_self_attention(model, arguments.seed)
         new = NewWeights(parameters, settings.new_weights_rate)
-    length = replace(settings, updates=settings.fine_tuning_updates)
+    length = settings.model_copy(update={"updates": settings.fine_tuning_updates})
     start = " ".join(["imported", *map(sha256_of, found.files(folder))])
     unfinished = run_job(
         job, model, training, length, start=start, updates_before=0, keep_at=length.keep_at, pretrained=True, new=new

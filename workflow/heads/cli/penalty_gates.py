@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from dataclasses import replace
 from pathlib import Path
 
 import torch
@@ -31,8 +30,8 @@ def run(arguments: argparse.Namespace) -> str:
     """Train a new model with gates for as long as models from scratch; no part is frozen."""
     job = job_of(arguments)
     content = job.content
-    length = replace(section(ScratchSettings, content["scratch"]), patience=0)
-    settings = replace(section(GatesSettings, content["gates"]), updates=length.updates)
+    length = section(ScratchSettings, content["scratch"]).model_copy(update={"patience": 0})
+    settings = section(GatesSettings, content["gates"]).model_copy(update={"updates": length.updates})
     training = length.trained_by(section(TrainingSettings, content["training"]))
     torch.manual_seed(arguments.seed)
     model = Transformer(shape_of(arguments.unpruned))

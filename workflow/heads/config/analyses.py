@@ -6,7 +6,6 @@ The defaults are the papers' values. The order of keys is that of config.yaml an
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Annotated
 
 from pydantic import Field
@@ -51,7 +50,6 @@ Kept = Annotated[
 ]
 
 
-@dataclass(frozen=True, slots=True)
 class TranslateSettings(Closed):
     """Beam search on the test set."""
 
@@ -61,7 +59,6 @@ class TranslateSettings(Closed):
     sentences: CountOrZero = setting(0, "of the test set; 0: all")
 
 
-@dataclass(frozen=True, slots=True)
 class ConfidenceSettings(Closed):
     """Number of dev sentences that confidence is averaged over."""
 
@@ -69,7 +66,6 @@ class ConfidenceSettings(Closed):
     batch_tokens: Count = setting(4000, "source tokens at once")
 
 
-@dataclass(frozen=True, slots=True)
 class LrpSettings(Closed):
     """Layer-wise relevance propagation."""
 
@@ -96,7 +92,6 @@ class LrpSettings(Closed):
     )
 
 
-@dataclass(frozen=True, slots=True)
 class RolesSettings(Closed):
     """When a head counts as positional, syntactic or a rare-word head, and on which trees; the first ones decide."""
 
@@ -128,7 +123,6 @@ class RolesSettings(Closed):
     )
 
 
-@dataclass(frozen=True, slots=True)
 class AlignmentHeadsSettings(Closed):
     """Attention of cross-attention heads compared with a word alignment of the dev set."""
 
@@ -144,7 +138,6 @@ class AlignmentHeadsSettings(Closed):
     margin: AtLeastZero = setting(0.1, "OURS: a head aligns if its error is this much below the best fixed offset's")
 
 
-@dataclass(frozen=True, slots=True)
 class MapsSettings(Closed):
     """Number of sentences or examples whose attention maps are kept, and how many words these may have."""
 
@@ -153,7 +146,6 @@ class MapsSettings(Closed):
     max_words: Count = setting(14, "longer ones too")
 
 
-@dataclass(frozen=True, slots=True)
 class SpeedSettings(Closed):
     """How models are timed: batch sizes, sentences, repeats and search."""
 
@@ -169,7 +161,6 @@ class SpeedSettings(Closed):
     length_penalty: AtLeastZero = setting(0.6, "as in translate")
 
 
-@dataclass(frozen=True, slots=True)
 class ImportanceSettings(Closed):
     """Number of dev sentences that importance is averaged over."""
 
@@ -177,7 +168,6 @@ class ImportanceSettings(Closed):
     batch_tokens: Count = setting(4000, "one of the published forms depends on how sentences are batched")
 
 
-@dataclass(frozen=True, slots=True)
 class CausalSettings(Closed):
     """How soft gates are fitted to frozen weights. The nudge is the paper's lambda; the rest is OURS."""
 
@@ -190,7 +180,6 @@ class CausalSettings(Closed):
     batch_tokens: Count = setting(600, "of each update")
 
 
-@dataclass(frozen=True, slots=True)
 class _MaskedSearch(TranslateSettings):
     """The search of stages that translate with masked heads; its keys come after the stage's own."""
 
@@ -199,7 +188,6 @@ class _MaskedSearch(TranslateSettings):
     batch_tokens: Count = setting(4000, "as in translate")
 
 
-@dataclass(frozen=True, slots=True)
 class AblationSettings(_MaskedSearch):
     """Single heads masked or kept alone: number of test and dev sentences, and draws of the significance test."""
 
@@ -212,7 +200,6 @@ class AblationSettings(_MaskedSearch):
     )
 
 
-@dataclass(frozen=True, slots=True)
 class MaskingCurveSettings(_MaskedSearch):
     """The share of heads masked at each step, the number of random orders, and draws for the intervals."""
 
@@ -222,7 +209,6 @@ class MaskingCurveSettings(_MaskedSearch):
     sentences: CountOrZero = setting(0, "of the test set; 0: all")
 
 
-@dataclass(frozen=True, slots=True)
 class CheckpointsSettings(_MaskedSearch):
     """The masking curve at checkpoints: the share of heads masked at each step, and draws for the intervals."""
 
@@ -231,7 +217,6 @@ class CheckpointsSettings(_MaskedSearch):
     sentences: CountOrZero = setting(0, "of the test set; 0: all")
 
 
-@dataclass(frozen=True, slots=True)
 class SelectionSettings(Closed):
     """Heads chosen by other means than gates: what the optimal choice must keep, and draws of the significance test.
 

@@ -6,7 +6,6 @@ The Snakefile imports this module while it is parsed, so nothing heavy may be im
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
 from typing import Annotated, Any
 
 from pydantic import Discriminator, Field, Tag, ValidationInfo
@@ -39,7 +38,6 @@ from heads.config.messages import fault, nearest, unknown
 Language = Annotated[Text, Field(pattern="^[A-Za-z-]+$"), meant("a language such as en, of letters and hyphens")]
 
 
-@dataclass(frozen=True, slots=True)
 class Cleaning(Closed):
     """Limits of the filters, see `heads.corpus.clean`."""
 
@@ -54,12 +52,10 @@ class Cleaning(Closed):
 class _Entry(Closed):
     """What all kinds of corpora have in common."""
 
-    __slots__ = ()
-
     @classmethod
     def check_keys(cls, content: Any, info: ValidationInfo) -> Any:
         """As in every model, after the errors that leave the kind of corpus unclear."""
-        keys, either = keys_of(content), {one.name for kind in KINDS.values() for one in fields(kind)}
+        keys, either = keys_of(content), {key for kind in KINDS.values() for key in kind.model_fields}
         if strange := [key for key in keys if key not in either]:
             raise fault(unknown(strange[0], either))
         if isinstance(content, Mapping) and "kind" not in keys:
@@ -79,7 +75,6 @@ class _Entry(Closed):
         return "-".join(str(getattr(self, side)) for side in ("source", "target") if hasattr(self, side))
 
 
-@dataclass(frozen=True, slots=True)
 class Pairs(Closed):
     """Number of pairs in each split."""
 
@@ -88,7 +83,6 @@ class Pairs(Closed):
     test: Count = required("to score on")
 
 
-@dataclass(frozen=True, slots=True)
 class GrammarCorpus(_Entry):
     """The embedded corpus, with the number of pairs in each split."""
 
@@ -100,7 +94,6 @@ class GrammarCorpus(_Entry):
     cleaning: Cleaning = required("what is removed from training")
 
 
-@dataclass(frozen=True, slots=True)
 class GrammarPairsCorpus(_Entry):
     """Premises and hypotheses of the embedded grammar, nine pairs at a time, see `heads.corpus.grammar.inference`."""
 
@@ -114,7 +107,6 @@ Alignments = Mapping[Annotated[str, one_of("dev", "test")], Alignment]
 HeldOut = Annotated[Mapping[Annotated[str, one_of("dev", "test", ROLES)], Count], Field(min_length=1)]
 
 
-@dataclass(frozen=True, slots=True)
 class FilesCorpus(_Entry):
     """A corpus in files, by split, and optionally an out-of-domain test set.
 
@@ -152,7 +144,6 @@ class FilesCorpus(_Entry):
         return {split: getattr(self, split) for split in (*SPLITS, OUT_OF_DOMAIN)}
 
 
-@dataclass(frozen=True, slots=True)
 class ExamplesCorpus(_Entry):
     """Labelled examples in tables, or of the grammar: two sentences and a label, or one sentence and a label.
 

@@ -6,7 +6,6 @@ The Snakefile imports this module while it is parsed, so nothing heavy may be im
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import fields
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -97,7 +96,7 @@ def files_by_key(setting: Any, key: str = "") -> Iterator[tuple[str, FileSpec]]:
         return
     inner: Iterable[tuple[object, Any]] = ()
     if isinstance(setting, Closed):
-        inner = ((one.name, getattr(setting, one.name)) for one in fields(setting))  # type: ignore[arg-type]
+        inner = iter(setting)
     elif isinstance(setting, Mapping):
         inner = setting.items()
     elif isinstance(setting, tuple):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import urlsplit
@@ -43,7 +42,6 @@ def _checksum(sha256: str) -> str | None:
     return None if sha256 == "unknown" else sha256
 
 
-@dataclass(frozen=True, slots=True)
 class FileSpec(Closed):
     """One file: a local `path` or a `url` (exactly one is set), optionally a `member` of that archive."""
 
@@ -59,7 +57,7 @@ class FileSpec(Closed):
     @classmethod
     def check_keys(cls, content: Any, info: ValidationInfo) -> Any:
         """As in every model; in addition, exactly one of `path` and `url` must be set."""
-        super(FileSpec, cls).check_keys(content, info)
+        super().check_keys(content, info)
         if isinstance(content, Mapping) and ("path" in content) == ("url" in content):
             raise fault(" needs one of the keys path and url, not both.")
         return content
@@ -80,7 +78,6 @@ def _as_file(value: Any) -> Any:
 File = Annotated[FileSpec, BeforeValidator(_as_file, json_schema_input_type=Text | FileSpec)]
 
 
-@dataclass(frozen=True, slots=True)
 class WordAlignment(Closed):
     """An aligner's output for dev or test of a corpus, line by line; a path alone means `links`."""
 
@@ -103,7 +100,6 @@ Alignment = Annotated[
 ]
 
 
-@dataclass(frozen=True, slots=True)
 class OpusOverlap(Closed):
     """Time overlaps in OPUS's format: the alignment XML, and the `.ids` file with the link of each line."""
 
@@ -117,7 +113,6 @@ Overlap = Annotated[
 ]
 
 
-@dataclass(frozen=True, slots=True)
 class TwoFiles(Closed):
     """A part in two parallel files. `overlap` is OPUS's, or a file with one number per line."""
 
@@ -129,7 +124,6 @@ class TwoFiles(Closed):
     )
 
 
-@dataclass(frozen=True, slots=True)
 class Columns(Closed):
     """A part in one file with a pair per line, split at `separator`; columns are counted from 0."""
 
@@ -139,7 +133,6 @@ class Columns(Closed):
     target_column: CountOrZero = required("counted from 0")
 
 
-@dataclass(frozen=True, slots=True)
 class TestSet(Closed):
     """A part that is a sacrebleu test set, such as wmt14."""
 
@@ -154,7 +147,6 @@ CountOrText = Annotated[Count, BeforeValidator(_as_number, json_schema_input_typ
 """A number that may be given as text, since all values inside the braces of --config are text."""
 
 
-@dataclass(frozen=True, slots=True)
 class GrammarTrees(Closed):
     """Sentences of the embedded grammar with their trees, in place of a treebank for an English source."""
 
@@ -174,7 +166,6 @@ DISTILLED = Path("results", "distilled")
 """The folder where the text of distilled parts is written."""
 
 
-@dataclass(frozen=True, slots=True)
 class Distilled(Closed):
     """A part whose targets are a model's translations (sequence-level knowledge distillation, Kim and Rush 2016).
 

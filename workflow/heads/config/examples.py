@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag
@@ -17,7 +16,6 @@ ColumnName = Annotated[
 ]
 
 
-@dataclass(frozen=True, slots=True)
 class ExampleColumns(Closed):
     """The columns of sentences and labels: names, or numbers in a table whose first line is an example."""
 
@@ -36,7 +34,6 @@ class ExampleColumns(Closed):
         return isinstance(self.premise, str)
 
 
-@dataclass(frozen=True, slots=True)
 class Table(Closed):
     """A part in one file with an example per line, its columns separated by tabs and never quoted."""
 
@@ -45,7 +42,6 @@ class Table(Closed):
     ragged: YesNo = setting(False, "true: lines may lack their last columns, if none of those is read")
 
 
-@dataclass(frozen=True, slots=True)
 class GrammarExamples(Closed):
     """A part written by the embedded grammar: premises and hypotheses, see `heads.corpus.grammar.inference`."""
 
@@ -54,7 +50,6 @@ class GrammarExamples(Closed):
     )
 
 
-@dataclass(frozen=True, slots=True)
 class ExampleCleaning(Closed):
     """Limits of the filters, see `heads.corpus.examples`."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Annotated
 
 from pydantic import Field
@@ -76,7 +75,6 @@ Budgets = Annotated[
 LAMBDAS = (0.0003, 0.001, 0.002, 0.003, 0.005, 0.01, 0.02)
 
 
-@dataclass(frozen=True, slots=True)
 class FineTunedSettings(Closed):
     """Which choices of heads are also fine-tuned."""
 
@@ -100,7 +98,6 @@ class FineTunedSettings(Closed):
     budgets: Budgets = setting(("25%", "50%", "75%"), "heads to keep, of all, as above")
 
 
-@dataclass(frozen=True, slots=True)
 class ChoiceSettings(Closed):
     """Which methods of choosing heads are compared, and at which numbers of heads."""
 
@@ -139,7 +136,6 @@ class ChoiceSettings(Closed):
     )
 
 
-@dataclass(frozen=True, slots=True)
 class SweepSettings(Closed):
     """What is swept: seeds, lambdas, numbers of heads and methods of choosing them."""
 
@@ -182,7 +178,6 @@ class SweepSettings(Closed):
     )
 
 
-@dataclass(frozen=True, slots=True)
 class Experiment(Closed):
     """All settings of an experiment, as `defaults` or as the changes of one experiment."""
 
@@ -236,14 +231,12 @@ class Experiment(Closed):
     sweep: SweepSettings = section_of(SweepSettings, "what differs between the models of an experiment")
 
 
-@dataclass(frozen=True, slots=True)
 class Changes(Experiment):
     """One experiment of config.yaml: what differs from `defaults`, or from the experiment that `like` names."""
 
     like: Name | None = setting(None, "another experiment, whose changes apply unless this one overrides them")
 
 
-@dataclass(frozen=True, slots=True)
 class Config(Closed):
     """The whole of config.yaml, including any files laid over it."""
 

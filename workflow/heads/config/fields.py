@@ -1,17 +1,19 @@
-"""Building blocks of the settings models: settings with defaults and descriptions, closed models, bounded types.
-
-The models are plain dataclasses, so that code and tests create them like any others; pydantic reads their types to
-check settings and to make the JSON schema.
-"""
+"""Building blocks of the settings models: settings with defaults and descriptions, closed models, bounded types."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from copy import copy
-from dataclasses import MISSING, field, fields
-from typing import Annotated, Any, ClassVar, cast
+from typing import Annotated, Any
 
-from pydantic import ConfigDict, Field, GetCoreSchemaHandler, GetPydanticSchema, Strict, ValidationInfo
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    GetPydanticSchema,
+    Strict,
+    ValidationInfo,
+    model_validator,
+)
 from pydantic_core import CoreSchema, core_schema
 
 from heads.config.messages import fault, unknown
@@ -19,60 +21,52 @@ from heads.config.messages import fault, unknown
 
 def setting(default: Any, description: str) -> Any:
     """A setting with its default and the description that config.yaml and editors show."""
-    if isinstance(default, Mapping):
-        shown = {"description": description, "json_schema_extra": {"default": dict(default)}}
-        return field(default_factory=lambda: copy(default), metadata=shown)
-    return field(default=default, metadata={"description": description})
+    return Field(default, description=description)
 
 
 def required(description: str) -> Any:
     """A setting without a default."""
-    return field(metadata={"description": description})
+    return Field(description=description)
 
 
 def section_of(kind: Callable[[], Any], description: str) -> Any:
     """A setting that is a section of its own, with the defaults of its model."""
-    return field(default_factory=kind, metadata={"description": description})
+    return Field(default_factory=kind, description=description)
 
 
-class Closed:
+class Closed(BaseModel):
     """A settings model that rejects unknown keys and keys without a value.
 
     If it is read with whole=True, as `defaults` are, a missing key is an error even if it has a default.
     """
 
-    __slots__ = ()
-    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
+    @model_validator(mode="before")
     @classmethod
-    def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        fields_only: dict[str, Any] = {**handler.resolve_ref_schema(handler(source))}
-        # The name moves to the check: pydantic looks up a model that it meets a second time by its name.
-        name = fields_only.pop("ref")
-        return core_schema.with_info_before_validator_function(cls.check_keys, cast(CoreSchema, fields_only), ref=name)
+    def _with_its_keys(cls, content: Any, info: ValidationInfo) -> Any:
+        return cls.check_keys(content, info)
 
     @classmethod
     def check_keys(cls, content: Any, info: ValidationInfo) -> Any:
         """`content` unchanged; raise pydantic's error if a mapping does not have the keys of the model."""
         if not isinstance(content, Mapping):
             return content
-        known = {one.name: one for one in fields(cls)}  # type: ignore[arg-type]
         for key, value in content.items():
-            if key not in known:
+            if key not in cls.model_fields:
                 raise fault(cls.about_unknown(key))
-            if value is None:
+            if value is None and info.context is not None:  # code may spell out what is not given, settings may not
                 raise fault(f".{key} has no value: write one or take the key out.")
         whole = (info.context or {}).get("whole", False)
-        for key, one in known.items():
-            optional = one.default is not MISSING or one.default_factory is not MISSING
-            if key not in content and (whole or not optional):
+        for key, one in cls.model_fields.items():
+            if key not in content and (whole or one.is_required()):
                 raise fault(f" lacks the key {key}: add it.")
         return content
 
     @classmethod
     def about_unknown(cls, key: object) -> str:
         """The message about a key that this model does not have."""
-        return unknown(key, [one.name for one in fields(cls)])  # type: ignore[arg-type]
+        return unknown(key, cls.model_fields)
 
 
 def one_of(*words: str) -> GetPydanticSchema:

@@ -40,7 +40,7 @@ TYPES = {
     "tuple_type": "array",
     "mapping_type": "object",
     "dict_type": "object",
-    "dataclass_type": "object",
+    "model_type": "object",
 }
 """JSON's name of the type that a value must have, by the type of pydantic's error."""
 

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping
-from dataclasses import fields
-from typing import Any, TypeVar, get_type_hints
+from typing import Any, TypeVar
 
 from heads.base.files import UserError, settings_given
 from heads.base.names import CHOICE_SCOPE, CLASSIFICATION, KINDS_OF, TASK
@@ -62,20 +61,9 @@ Section = TypeVar("Section", bound=Closed)
 
 
 def section(kind: type[Section], content: Mapping[str, Any]) -> Section:
-    """Make a settings object from a mapping with exactly its keys, whose values `resolve` has checked."""
-    expected = {field.name for field in fields(kind)}  # type: ignore[arg-type]
-    if set(content) != expected:
-        raise UserError(f"settings of {kind.__name__} need exactly the keys {', '.join(sorted(expected))}.")
-    kinds = get_type_hints(kind)
-    values = {
-        key: section(kinds[key], value)
-        if isinstance(kinds[key], type) and issubclass(kinds[key], Closed)
-        else tuple(value)
-        if isinstance(value, list)
-        else value
-        for key, value in content.items()
-    }
-    return kind(**values)
+    """The settings object of a stage from a mapping with all of its keys; raise UserError if one is wrong."""
+    read: Section = validated(kind, content, kind.__name__, whole=True)
+    return read
 
 
 def gates_given(word: str) -> dict[str, HardConcrete]:

@@ -5,7 +5,6 @@ The defaults are the paper's values. The order of keys is that of config.yaml an
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import Annotated
 
 from pydantic import Field
@@ -31,7 +30,6 @@ from heads.config.fields import (
 )
 
 
-@dataclass(frozen=True, slots=True)
 class BpeSettings(Closed):
     """How the two vocabularies are learnt."""
 
@@ -47,7 +45,6 @@ class BpeSettings(Closed):
     seed: CountOrZero = setting(1, "of the draw of these sentences")
 
 
-@dataclass(frozen=True, slots=True)
 class ModelSettings(Closed):
     """Sizes of the unpruned Transformer."""
 
@@ -60,7 +57,6 @@ class ModelSettings(Closed):
     pre_norm: YesNo = setting(True, '[repo]; the paper says "base as in Vaswani et al.", which is post-norm: false')
 
 
-@dataclass(frozen=True, slots=True)
 class TrainingSettings(Closed):
     """Settings shared by all trainings: batches, loss, optimiser, schedule, evaluation."""
 
@@ -103,7 +99,6 @@ class TrainingSettings(Closed):
     )
 
 
-@dataclass(frozen=True, slots=True)
 class LengthSettings(Closed):
     """How long a model is trained, when training stops early, and which last states are averaged."""
 
@@ -113,7 +108,6 @@ class LengthSettings(Closed):
     average_every: Count = required("updates between two of them")
 
 
-@dataclass(frozen=True, slots=True)
 class UnprunedSettings(LengthSettings):
     """How the unpruned model is trained, and the updates after which its weights are kept as checkpoints."""
 
@@ -132,7 +126,6 @@ class UnprunedSettings(LengthSettings):
     )
 
 
-@dataclass(frozen=True, slots=True)
 class BaselineSettings(UnprunedSettings):
     """The unpruned model: how it is trained here, or where it is imported from."""
 
@@ -162,7 +155,6 @@ class BaselineSettings(UnprunedSettings):
     target_language: Text = setting("", "the same for the target: de, deu_Latn or de_DE")
 
 
-@dataclass(frozen=True, slots=True)
 class HardConcrete(Closed):
     """The distribution of a gate; `low` < 0 and `high` > 1 are the ends of the stretched interval."""
 
@@ -174,7 +166,6 @@ class HardConcrete(Closed):
     )
 
 
-@dataclass(frozen=True, slots=True)
 class SubsetSettings(Closed):
     """Gates for an exact number of heads: how they learn and cool down, and whether they are binary in training."""
 
@@ -189,7 +180,6 @@ class SubsetSettings(Closed):
     straight_through: YesNo = setting(False, "true: gates are zeros and ones in training too")
 
 
-@dataclass(frozen=True, slots=True)
 class GatesSettings(Closed):
     """The fine-tuning with gates."""
 
@@ -209,8 +199,14 @@ class GatesSettings(Closed):
         "gates for an exact number of heads, dsp-12 (Li et al. 2021); their values for IWSLT [repo]",
     )
 
+    @property
+    def length(self) -> LengthSettings:
+        """How long it lasts: as said, since gates never stop early."""
+        return LengthSettings(
+            updates=self.updates, patience=0, average_last=self.average_last, average_every=self.average_every
+        )
 
-@dataclass(frozen=True, slots=True)
+
 class ScratchSettings(LengthSettings):
     """The heads that gates left, trained from scratch."""
 
@@ -224,10 +220,9 @@ class ScratchSettings(LengthSettings):
 
     def trained_by(self, training: TrainingSettings) -> TrainingSettings:
         """These training settings with the learning rate of models trained from scratch."""
-        return replace(training, learning_rate=training.learning_rate * self.learning_rate_factor)
+        return training.model_copy(update={"learning_rate": training.learning_rate * self.learning_rate_factor})
 
 
-@dataclass(frozen=True, slots=True)
 class SelectedSettings(LengthSettings):
     """The baseline cut down to chosen heads and fine-tuned."""
 
@@ -237,7 +232,6 @@ class SelectedSettings(LengthSettings):
     average_every: Count = setting(2048, "as in baseline")
 
 
-@dataclass(frozen=True, slots=True)
 class ParserSettings(Closed):
     """Where the Stanza models come from, and how they are trained if `model` is empty."""
 

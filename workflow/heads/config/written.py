@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import textwrap
 from collections.abc import Iterator, Mapping
-from dataclasses import Field, fields
 from pathlib import Path
 from typing import Any
 
@@ -71,27 +70,27 @@ def with_defaults(config: str) -> str:
 
 def _lines(model: Closed, level: int) -> Iterator[str]:
     indent = "  " * level
-    for one in _in_order(type(model)):
-        value, description = getattr(model, one.name), one.metadata["description"]
+    for name, description in _in_order(type(model)):
+        value = getattr(model, name)
         if level == 1 and isinstance(value, Closed):
             yield ""
         if isinstance(value, Closed):
-            yield from _commented(f"{indent}{one.name}:", description)
+            yield from _commented(f"{indent}{name}:", description)
             yield from _lines(value, level + 1)
         elif isinstance(value, Mapping):
-            flat = f"{indent}{one.name}: {_flow(value)}"
+            flat = f"{indent}{name}: {_flow(value)}"
             nested = [f"{indent}  {key}: {_flow(inner)}" for key, inner in value.items()]
-            first, *more = [flat] if len(flat) <= WIDTH else [f"{indent}{one.name}:", *nested]
+            first, *more = [flat] if len(flat) <= WIDTH else [f"{indent}{name}:", *nested]
             yield from _commented(first, description)
             yield from more
         else:
-            yield from _commented(f"{indent}{one.name}: {_flow(value)}", description)
+            yield from _commented(f"{indent}{name}: {_flow(value)}", description)
 
 
-def _in_order(kind: type[Closed]) -> list[Field[Any]]:
-    """The settings of a model in the order of config.yaml: those of its own class, then the inherited ones."""
-    all_fields: dict[str, Field[Any]] = {one.name: one for one in fields(kind)}  # type: ignore[arg-type]
-    return list({**{name: all_fields[name] for name in kind.__annotations__}, **all_fields}.values())
+def _in_order(kind: type[Closed]) -> list[tuple[str, str]]:
+    """Name and description of the settings of a model, those of its own class first, then inherited ones."""
+    names = [name for name in kind.__annotations__ if name in kind.model_fields]
+    return [(name, kind.model_fields[name].description or "") for name in dict.fromkeys([*names, *kind.model_fields])]
 
 
 def _commented(line: str, description: str) -> Iterator[str]:

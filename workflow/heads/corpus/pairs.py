@@ -133,7 +133,7 @@ def sacrebleu_files(name: str, languages: tuple[str, str]) -> TwoFiles:
             f"sacrebleu could not give its test set {name} for {pair} ({type(error).__name__}: {error}): "
             f"run `sacrebleu -t {name} -l {pair} --echo src` where there is network, or give files by path."
         ) from None
-    return TwoFiles(FileSpec(Path(source), None, None, None), FileSpec(Path(reference), None, None, None))
+    return TwoFiles(source=FileSpec(path=Path(source)), target=FileSpec(path=Path(reference)))
 
 
 def overlap_numbers(overlap: FileSpec | OpusOverlap, downloads: Path) -> Iterator[float]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import redirect_stderr
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from io import StringIO
 from pathlib import Path
@@ -71,7 +71,7 @@ RANDOM_DRAWS = 3
 """Random sets of heads to mask for comparison, each as large as the set that causal gates call irrelevant."""
 Report = Callable[[str], None]
 ROLES = RolesSettings(batch_tokens=2048)
-WITHOUT_TREES = replace(ROLES, relations=())
+WITHOUT_TREES = ROLES.model_copy(update={"relations": ()})
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import multiprocessing
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 import torch
@@ -22,7 +22,7 @@ from heads.base.names import SCOPES, SIDES
 from heads.base.provenance import made_by
 from heads.base.targets import CONTROL, Target
 from heads.config.analyses import AblationSettings, SpeedSettings
-from heads.config.trainings import GatesSettings, LengthSettings, TrainingSettings
+from heads.config.trainings import GatesSettings, TrainingSettings
 from heads.model.folder import WEIGHTS, load_model
 from heads.model.shape import shape_of
 from heads.one_model.answering import GREEDY, UNITS
@@ -149,7 +149,7 @@ def train_one(folder: Path, results: Path, wish: Wish, asked: str, device: str, 
     out = results / "gates" / wish.scope / str(target) / "seed-1"
     own, processes = begin(device, threads, 1)
     job = Job(
-        content={"training": asdict(TRAINING), "gates": asdict(settings), "task": "translation"},
+        content={"training": TRAINING.model_dump(), "gates": settings.model_dump(), "task": "translation"},
         data=bpe,
         references=bpe / "dev.target.txt",
         model=out,
@@ -161,7 +161,7 @@ def train_one(folder: Path, results: Path, wish: Wish, asked: str, device: str, 
     )
     model = load_model(results / "baseline" / "seed-1")
     pruning = pruning_of(model, wish.scope, target, settings, frozen_beside(wish.scope, model))
-    length = LengthSettings(settings.updates, 0, settings.average_last, settings.average_every)
+    length = settings.length
     unfinished = run_job(
         job, model, TRAINING, length, start=f"{folder.name} {target}", updates_before=0, pruning=pruning
     )
