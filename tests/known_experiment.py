@@ -41,6 +41,9 @@ UPDATES_BEFORE = 7
 Pair = tuple[list[int], list[int]]
 """Subwords of a sentence and of its reference translation."""
 
+STANDSTILL = 1e-60
+"""A learning rate that is zero in 32 bits: the model that is known stays as it is."""
+
 SETTINGS: dict[str, Any] = {
     "bpe": {"source_subwords": SUBWORDS["source"], "target_subwords": SUBWORDS["target"], "character_coverage": 1.0,
             "train_sentences": 1000, "seed": 3},
@@ -48,10 +51,10 @@ SETTINGS: dict[str, Any] = {
               "attention_dropout": 0.0, "pre_norm": True},
     "training": {"batch_tokens": 2000, "micro_batch_tokens": 90, "max_subwords": 20, "label_smoothing": 0.1,
                  "optimizer": "adam", "adam_beta1": 0.9, "adam_beta2": 0.98, "adam_epsilon": 1e-9,
-                 "learning_rate": 0.0, "warmup_updates": 5, "decay_share": 0.0, "rewarm_updates": 0,
+                 "learning_rate": STANDSTILL, "warmup_updates": 5, "decay_share": 0.0, "rewarm_updates": 0,
                  "precision": "fp32", "evaluate_every": 1, "dev_bleu_sentences": 0},
     "baseline": {"updates": 4, "patience": 0, "average_last": 1, "average_every": 1, "keep_at": []},
-    "gates": {"updates": 2, "average_last": 1, "average_every": 1, "gate_learning_rate": 0.0, "record_every": 1,
+    "gates": {"updates": 2, "average_last": 1, "average_every": 1, "gate_learning_rate": STANDSTILL, "record_every": 1,
               "settled_share": 0.0,
               "hard_concrete": {"temperature": 0.33, "low": -0.1, "high": 1.1, "log_alpha_init": 3.0},
               "subset": {"learning_rate": 0.2, "temperature_first": 0.1, "temperature_last": 0.001,
@@ -65,7 +68,7 @@ SETTINGS: dict[str, Any] = {
     "alignment_heads": {"sentences": 0, "max_subwords": 20, "batch_tokens": 35, "bootstrap": 100,
                         "steps": ["output", "input"], "margin": 0.1},
     "maps": {"sentences": 2, "min_words": 5, "max_words": 6},
-    "selection": {"at_least": {}, "resamples": 99},
+    "selection": {"at_least": {}, "resamples": 199},
 }  # fmt: skip
 
 

@@ -189,7 +189,7 @@ def test_the_command_writes_speed_size_heads_and_memory_of_every_model(
     experiment: Experiment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     a_second_a_head(monkeypatch, Watch())
-    settings = {"speed": {**{name: getattr(SETTINGS, name) for name in SpeedSettings.__slots__}, "batch_sizes": [4]}}
+    settings = {"speed": {**SETTINGS.model_dump(), "batch_sizes": [4]}}
     (tmp_path / "speed.yaml").write_text(yaml.safe_dump(settings), encoding="utf-8")
     words = ["speed", "--settings", tmp_path / "speed.yaml", "--baseline", experiment.baseline, "--device", "cpu"]
     words += ["--runs", experiment.pruned, "--source", experiment.bpe / "test.source.safetensors"]

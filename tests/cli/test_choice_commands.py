@@ -245,7 +245,7 @@ def folder_of(root: Path, run: str, live: dict[str, list[list[int]]], updates: i
     return folder
 
 
-def compare(baseline: Path, runs: list[Path], root: Path, resamples: int = 99) -> int:
+def compare(baseline: Path, runs: list[Path], root: Path, resamples: int = 199) -> int:
     write_lines(root / "references.txt", [*LINES, "a line beyond those that were translated ."])
     told = settings(root / "s.yaml", selection={"resamples": resamples})
     words = ["--settings", told, "--baseline", baseline, "--runs", *runs, "--references", root / "references.txt"]
@@ -263,7 +263,7 @@ def test_every_fine_tuned_model_is_compared_with_the_unpruned_one_and_with_no_ot
         "selected/all/random2-0/seed-1": (none, 62, 20),
     }  # fmt: skip
     folders = [folder_of(root, run, *facts) for run, facts in given.items()]
-    for resamples in (99, 19):
+    for resamples in (199, 119):
         assert compare(folders[0], folders[1:], root, resamples) == 0
         rows = {row["run"]: row for row in read_tsv(root / "compared.tsv")}
         assert list(rows) == list(given)[1:]

@@ -12,7 +12,7 @@ import torch
 from heads.base.files import read_json, read_jsonl, read_tsv, write_tsv
 from heads.base.names import ATTENTIONS
 from heads.model.head_removal import prune
-from known_experiment import SETTINGS, Known, command, known_model, loss, same, save, weights
+from known_experiment import SETTINGS, STANDSTILL, Known, command, known_model, loss, same, save, weights
 from known_trainings import LEFT, RATE, Train, write_known_with_choice
 
 
@@ -99,7 +99,7 @@ def test_a_number_of_heads_asked_for_is_the_number_that_stays(train: Train, targ
 
 def test_each_sort_of_gates_learns_at_a_rate_of_its_own(train: Train) -> None:
     """`dsp` gates use the rate of the section `subset`, all others `gate_learning_rate`."""
-    for target, subset, rest in (("lam-0.5", 0.3, 0.0), ("keep-5", 0.3, 0.0), ("dsp-5", 0.0, 0.3)):
+    for target, subset, rest in (("lam-0.5", 0.3, STANDSTILL), ("keep-5", 0.3, STANDSTILL), ("dsp-5", STANDSTILL, 0.3)):
         moved = {}
         for name, rates in (("other", (subset, rest)), ("own", (rest, subset))):
             plan = {

@@ -14,7 +14,7 @@ import yaml
 from few_heads import HEAD_WIDTH, KNOWN
 from heads.analysis.ablation import gates_without
 from heads.analysis.masking import answers_of, read_text
-from heads.base.files import read_tsv, write_json, write_lines, write_text, write_tsv
+from heads.base.files import read_tsv, write_lines, write_text, write_tsv
 from heads.base.names import ATTENTIONS
 from heads.config.analyses import TranslateSettings
 from heads.model.checkpoint import save_tensors
@@ -101,7 +101,7 @@ def ablated(known: Known, tmp_path_factory: pytest.TempPathFactory) -> dict[str,
         references(out / "test.txt", alone, 14),
         sentences=9,
         dev_sentences=6,
-        resamples=99,
+        resamples=199,
     )
     flags |= {
         "dev_source": known.tokens("dev", "source"),
@@ -156,14 +156,14 @@ def test_the_head_of_a_layer_is_chosen_on_dev_and_scored_on_test_and_the_oracle_
 
 def test_the_other_domain_is_translated_as_far_as_the_settings_say(known: Known, tmp_path: Path) -> None:
     wanted = references(tmp_path / "other.txt", known.right("train")[:12], 40)
-    flags = masking(known, "ablation", tmp_path, "train", wanted, sentences=12, dev_sentences=3, resamples=99)
+    flags = masking(known, "ablation", tmp_path, "train", wanted, sentences=12, dev_sentences=3, resamples=199)
     command("ablation_out_of_domain", **flags, masked=tmp_path / "other.tsv")
     rows = read_tsv(tmp_path / "other.tsv")
     assert len(rows) == 18
     for head in (FIRST, *KNOWN[:2]):
         left = bleu(translations(known.ids("train", "source")[:12], {head}), known.right("train")[:12])["bleu"]
         assert of_head(rows, head)["bleu"] == pytest.approx(left, abs=1e-3)
-    assert of_head(rows, KNOWN[3])["p_value"] == pytest.approx(1 / 100)
+    assert of_head(rows, KNOWN[3])["p_value"] == pytest.approx(1 / 200)
 
 
 def head_table(path: Path, scores: Mapping[Head, float], **facts: object) -> None:
@@ -273,8 +273,8 @@ def test_each_moment_is_a_model_of_its_own_whose_importance_is_measured_anew(kno
         sentences=8, step=7 / 9, resamples=100,
     ) | {"model": finished}  # fmt: skip
     training = {**SETTINGS["training"], "batch_tokens": 60, "max_subwords": 6}
-    write_json(tmp_path / "s.yaml", {**SETTINGS, "training": training, "checkpoints": {**SEARCH, "sentences": 8,
-                                     "step": 7 / 9, "resamples": 100}})  # fmt: skip
+    own = {**SEARCH, "sentences": 8, "step": 7 / 9, "resamples": 100}
+    write_text(tmp_path / "s.yaml", yaml.safe_dump({**SETTINGS, "training": training, "checkpoints": own}))
     sides = {
         f"{split}_{side}": known.tokens(split, side) for split in ("dev", "train") for side in ("source", "target")
     }

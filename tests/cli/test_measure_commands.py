@@ -228,13 +228,13 @@ def test_each_side_learns_its_own_number_of_subwords_from_its_own_text(known: Kn
 
 
 def test_words_are_counted_in_as_many_sentences_as_the_settings_say(tmp_path: Path) -> None:
-    """With one training sentence, only the letters of a single line are in the vocabulary."""
-    write_lines(tmp_path / "text", ["ab ab", "cd cd", "ef ef"])
-    told = settings(tmp_path / "s.yaml", bpe={"train_sentences": 1, "source_subwords": 8})
+    """Every line has a character of its own, so the vocabulary has as many as sentences were read."""
+    own = [chr(0x4E00 + number) for number in range(150)]
+    write_lines(tmp_path / "text", own)
+    told = settings(tmp_path / "s.yaml", bpe={"train_sentences": 101, "source_subwords": 106})
     command("bpe", settings=told, side="source", text=tmp_path / "text", model=tmp_path / "m")
     vocabulary = Vocabulary(tmp_path / "m")
-    letters = {vocabulary.subword(i) for i in range(4, 8)} & set("abcdef")
-    assert letters in ({"a", "b"}, {"c", "d"}, {"e", "f"})
+    assert len({vocabulary.subword(i) for i in range(len(vocabulary))} & {*own}) == 101
 
 
 def test_a_text_is_encoded_line_by_line_with_the_vocabulary_that_is_given(known: Known, tmp_path: Path) -> None:

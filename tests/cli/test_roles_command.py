@@ -105,7 +105,7 @@ def test_dynamics_measures_each_checkpoint_as_roles_and_confidence_measure_a_mod
         save_file({"ids": ids, "offsets": np.array([0, 5, 9, 12], np.int64)}, path)
     for update in (4, 2, 7):
         torch.manual_seed(update)
-        assert command(live=live, facts={"updates": update}, bootstrap=50) == 0
+        assert command(live=live, facts={"updates": update}, bootstrap=100) == 0
         (tmp_path / "how").write_text(yaml.safe_dump({"confidence": how}))
         sides = [f"--{side}={path}" for side, path in pairs.items()]
         files = [f"--{flag}={tmp_path / name}" for flag, name in (("settings", "how"), ("out", "confidence.tsv"))]
@@ -115,7 +115,7 @@ def test_dynamics_measures_each_checkpoint_as_roles_and_confidence_measure_a_mod
         if update != 7:
             (tmp_path / "kept").mkdir(exist_ok=True)
             shutil.copy(tmp_path / "model/model.safetensors", tmp_path / f"kept/checkpoint-{update:08}.safetensors")
-    content = {"roles": SETTINGS | {"bootstrap": 50}, "confidence": how}
+    content = {"roles": SETTINGS | {"bootstrap": 100}, "confidence": how}
     (tmp_path / "settings").write_text(yaml.safe_dump(content))
     names = {
         "settings": "settings",

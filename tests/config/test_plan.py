@@ -1,4 +1,4 @@
-"""The plan for small settings: every list that the rules ask for, against lists written by hand."""
+"""The runs of the plan for small settings, and what tables read of them, against lists written by hand."""
 
 from __future__ import annotations
 
@@ -6,78 +6,19 @@ import json
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import pytest
 import yaml
+from plans import EXPERIMENTS, NOTHING, below, plan
 
 from checkouts import configuration
 from heads.base.files import UserError, write_text
 from heads.base.names import KINDS
-from heads.config.corpus_entries import compared_flags
-from heads.config.corpus_parts import download_name
 from heads.config.plan import Plan
 from heads.config.settings import merged
 from heads.config.shown import sentences_shown
 from heads.tables.needs import NEEDS, Need
-
-URL, LEARNT = "https://example.org/gold.conllu", "https://example.org/learn.conllu.gz"
-LINKS = "https://example.org/dev.links"
-SHA = "0" * 63 + "1"
-TEXT = {
-    "kind": "files",
-    "source": "de",
-    "target": "en",
-    "folder": "texts",
-    "train": [{"source": "a.de", "target": "a.en"}],
-    "dev": [{"source": "b.de", "target": "b.en"}],
-    "test": [{"sacrebleu": "wmt14"}],
-    "cleaning": {"max_words": 60, "max_length_ratio": 4.0},
-}
-OTHER = [{"source": "o.de", "target": "o.en"}]
-CORPORA: dict[str, Any] = {
-    "plain": TEXT,
-    "held": {**TEXT, "hold_out": {"roles": 5}, "parser_trees": "learn.conllu"},
-    "rich": {
-        **TEXT,
-        "trees": {"url": URL, "sha256": SHA},
-        "alignment": {"dev": {"links": {"url": LINKS}, "target": "cut.en"}, "test": "test.links"},
-        "parser_trees": {"url": LEARNT},
-        "out_of_domain": OTHER,
-    },
-    "written": {**TEXT, "source": "en", "trees": {"grammar": 7}},
-}
-NOTHING = {
-    "seeds": [1],
-    "lambdas": {"enc_self": [], "all": []},
-    "budgets": {"enc_self": [], "all": []},
-    "selection": {"methods": [], "budgets": [], "draws": 2, "fine_tuned": {"methods": [], "budgets": []}},
-    "scratch_scopes": [],
-    "scratch_lambdas": {},
-    "penalty_scratch_scopes": [],
-    "trained_on_scopes": [],
-}
-GOLD, OWN, BOTH = {"trees": ["gold"]}, {"trees": ["own"]}, {"trees": ["stanza", "gold"]}
-ALL = {"trees": ["own", "gold", "stanza"]}
-
-
-def plan(sweep: Mapping[str, Any] = MappingProxyType({}), **experiments: Mapping[str, Any]) -> Plan:
-    """A plan of the experiment `one` on the grammar, with this sweep, and of other experiments on corpora in files."""
-    changes = {
-        "run": ["one", *experiments],
-        "corpora": CORPORA,
-        "experiments": {
-            "one": {"corpus": "demo", "roles": BOTH, "sweep": merged(NOTHING, sweep)},
-            **{name: {"sweep": NOTHING, **said} for name, said in experiments.items()},
-        },
-    }
-    return Plan(merged(configuration(), changes))
-
-
-def below(folder: str, *ends: str) -> list[str]:
-    return [f"{folder}/{end}" for end in ends]
-
 
 SWEPT = {
     "seeds": [2, 1],
@@ -86,6 +27,8 @@ SWEPT = {
     "scratch_scopes": ["all"],
     "penalty_scratch_scopes": ["enc_self"],
 }
+
+
 CHOSEN = {
     "lambdas": {"all": [0.25]},
     "selection": {
@@ -198,188 +141,6 @@ def test_a_baseline_is_compared_with_what_came_from_it_in_all_attention() -> Non
         *(f"results/one/pruned/all/{target}/seed-2" for target in pruned),
         *(f"results/one/selected/all/{target}/seed-2" for target in chosen),
     ]
-
-
-def test_a_corpus_is_made_of_its_text_and_each_treebank_and_other_domain_is_told_apart() -> None:
-    asked, rich = plan(), CORPORA["rich"]
-    assert asked.corpus_entry("rich") == asked.corpus_entry("plain") == TEXT
-    assert asked.out_of_domain_entry("rich") == {**TEXT, "out_of_domain": OTHER}
-    assert asked.treebank_entry("rich", "dev") == {**TEXT, "trees": rich["trees"]}
-    assert asked.treebank_entry("rich", "train") == {**TEXT, "parser_trees": rich["parser_trees"]}
-    for split in ("dev", "test"):
-        assert asked.alignment_entry("rich", split) == {**TEXT, "alignment": {split: rich["alignment"][split]}}
-    assert asked.treebank_entry("written", "dev") == CORPORA["written"]
-    assert asked.corpus_entry("written") == {**TEXT, "source": "en"}
-    assert asked.alignment_entry("plain", "dev") == TEXT
-    assert asked.corpus_entry("held") == {**TEXT, "hold_out": {"roles": 5}}
-    with pytest.raises(
-        UserError, match=r"^corpora\.plain has no out-of-domain test set: name its parts under out_of_domain"
-    ):
-        asked.out_of_domain_entry("plain")
-
-
-def test_experiments_are_held_against_numbers_of_the_paper_on_wmt_unless_their_corpus_says_another() -> None:
-    config = configuration()
-    asked = Plan(config)
-    entries = {name: asked.corpora[one["corpus"]] for name, one in asked.experiments.items()}
-    of_films = [name for name, one in asked.experiments.items() if one["corpus"] == "opensubtitles-en-ru"]
-    assert of_films and compared_flags({name: entries[name] for name in entries if name not in of_films}) == []
-    assert compared_flags(entries) == ["--compared-with", *(f"{name}=OpenSubtitles" for name in of_films)]
-    assert "compared_with" not in asked.corpus_entry("opensubtitles-en-ru"), "its text is none the other for it"
-
-
-WRITTEN = {"distilled_by": "firefox/en-pt", "sentences": 5}
-PEOPLES: dict[str, Any] = {"source": "c.de", "target": "c.en"}
-OTHERS = {**WRITTEN, "distilled_by": "opus"}
-
-
-@pytest.mark.parametrize(
-    ("corpus", "pretrained", "against"),
-    [
-        ({"test": [PEOPLES]}, "firefox/en-pt", "references"),
-        (
-            {"train": [WRITTEN], "dev": [WRITTEN], "test": [PEOPLES, {"sacrebleu": "wmt14"}]},
-            "firefox/en-pt",
-            "references",
-        ),
-        ({"test": [WRITTEN, {**WRITTEN, "after": 5}]}, "firefox/en-pt", "unpruned model"),
-        ({"test": [WRITTEN]}, "", "model firefox/en-pt"),
-        ({"test": [OTHERS]}, "firefox/en-pt", "model opus"),
-        ({"train": [WRITTEN], "test": None, "hold_out": {"test": 2}}, "firefox/en-pt", "unpruned model"),
-        ({"train": [WRITTEN, PEOPLES]}, "firefox/en-pt", "references"),
-    ],
-)
-def test_scores_are_against_references_or_against_the_model_that_wrote_the_targets_of_test(
-    corpus: dict[str, Any], pretrained: str, against: str
-) -> None:
-    found = of_corpus(corpus, pretrained)
-    told = {name: found.distillations.against_flags(found.experiments[name]) for name in ("one", "two")}
-    assert told == {"one": [], "two": [] if against == "references" else ["--against", against]}
-
-
-@pytest.mark.parametrize(
-    "corpus",
-    [
-        {"test": [WRITTEN, PEOPLES]},
-        {"test": [PEOPLES, WRITTEN]},
-        {"test": [WRITTEN, OTHERS]},
-        {"train": [PEOPLES, WRITTEN], "test": None, "hold_out": {"test": 2}},
-    ],
-)
-def test_a_test_set_with_targets_by_several_writers_is_refused(corpus: dict[str, Any]) -> None:
-    with pytest.raises(UserError, match=r"^corpora\.written\.test has targets by several writers.*\.$"):
-        of_corpus(corpus, "firefox/en-pt")
-
-
-def of_corpus(corpus: Mapping[str, Any], pretrained: str) -> Plan:
-    """A plan whose experiment `two` has the corpus `written`: TEXT with these keys; None removes a key."""
-    entry = {key: value for key, value in {**TEXT, **corpus}.items() if value is not None}
-    config = merged(configuration(), {"corpora": {"written": entry}})
-    two = {"corpus": "written", "baseline": {"pretrained": pretrained}, "roles": OWN, "sweep": NOTHING}
-    config["experiments"] = {
-        "one": {"corpus": "demo", "sweep": NOTHING},
-        "two": {**two, "parser": {"model": "stanza"}},
-    }
-    return Plan({**config, "run": ["one", "two"]})
-
-
-def test_the_files_of_an_entry_are_its_downloads_and_what_lies_on_disk() -> None:
-    asked, text = plan(), below("texts", "a.de", "a.en", "b.de", "b.en")
-    gold, learnt, links = (f"results/downloads/{download_name(url)}" for url in (URL, LEARNT, LINKS))
-    assert asked.files_of(asked.corpus_entry("rich")) == text
-    assert asked.files_of(asked.out_of_domain_entry("rich")) == [*text, "texts/o.de", "texts/o.en"]
-    aligned = below("texts", "cut.en", "test.links")
-    assert asked.files_of(CORPORA["rich"]) == [gold, learnt, links, *text, "texts/o.de", "texts/o.en", *aligned]
-    assert asked.treebank_files("rich", "dev") == [gold]
-    assert asked.treebank_files("rich", "train") == [learnt]
-    assert asked.treebank_files("held", "train") == ["texts/learn.conllu"]
-    assert asked.alignment_files("rich", "dev") == [links, "texts/cut.en"]
-    assert asked.alignment_files("rich", "test") == ["texts/test.links"]
-    assert asked.alignment_files("plain", "dev") == asked.alignment_files("demo", "dev") == []
-    assert asked.treebank_files("plain", "dev") == asked.treebank_files("demo", "train") == []
-    assert asked.treebank_files("written", "dev") == []
-
-
-def test_every_url_is_downloaded_under_its_name_with_the_checksum_that_is_known() -> None:
-    asked = plan()
-    assert asked.downloads[download_name(URL)] == URL and asked.downloads[download_name(LEARNT)] == LEARNT
-    assert asked.checksums[download_name(URL)] == SHA and download_name(LEARNT) not in asked.checksums
-
-
-EXPERIMENTS = {
-    "bare": {"corpus": "plain", "roles": GOLD},
-    "held": {"corpus": "held", "roles": {"trees": ["gold", "own"]}},
-    "full": {"corpus": "rich", "roles": ALL},
-    "gold": {"corpus": "rich", "roles": GOLD},
-    "given": {"corpus": "plain", "roles": OWN, "parser": {"model": "stanza"}},
-    "told": {"corpus": "written", "roles": GOLD},
-}
-
-
-def test_an_experiment_has_the_trees_and_the_domain_that_its_corpus_and_its_parser_give() -> None:
-    asked = plan(**EXPERIMENTS)
-    names = ["one", *EXPERIMENTS]
-    assert asked.run == names
-    assert [name for name in names if asked.has_gold(name)] == ["one", "full", "gold", "told"]
-    assert [name for name in names if asked.has_trees(name)] == ["one", "held", "full", "gold", "given", "told"]
-    assert [name for name in names if asked.has_out_of_domain(name)] == ["full", "gold"]
-    assert asked.with_scored_parser(names) == ["one", "full"] and asked.with_scored_parser(["gold", "given"]) == []
-    assert [name for name in names if asked.has_alignment(name)] == ["one", "full", "gold"]
-    assert asked.alignment_of("one") == "results/corpora/demo/dev.alignment.txt"
-    with pytest.raises(UserError, match=r"^corpora\.plain has no word alignment: .* alignment: {dev: FILE}\.$"):
-        asked.alignment_of("bare")
-    assert {tuple(asked.lacking(name)[:2]) for name in names} == {("accuracy.json", "cosine.json")}, "all translate"
-    assert {name: asked.lacking(name)[2:] for name in names} == {
-        "one": ["ablation.out_of_domain.tsv", "causal.tsv"],
-        "bare": ["roles.tsv", "alignment_heads.tsv", "ablation.out_of_domain.tsv", "causal.tsv"],
-        "held": ["alignment_heads.tsv", "ablation.out_of_domain.tsv", "causal.tsv"],
-        "full": ["causal.tsv"],
-        "gold": ["causal.tsv"],
-        "given": ["alignment_heads.tsv", "ablation.out_of_domain.tsv", "causal.tsv"],
-        "told": ["alignment_heads.tsv", "ablation.out_of_domain.tsv", "causal.tsv"],
-    }
-    needed = Need((), {"baseline": ("alignment_heads.tsv",)}, ())
-    assert asked.runs_read(needed, names) == [f"results/{name}/baseline/seed-1" for name in ("one", "full", "gold")]
-    assert [asked.corpus_of("one"), asked.corpus_of("full")] == ["results/corpora/demo", "results/corpora/rich"]
-    assert [asked.language("one"), asked.language("full")] == ["en", "de"]
-
-
-def test_roles_are_measured_on_the_trees_that_there_are_in_the_order_of_the_settings() -> None:
-    asked = plan(**EXPERIMENTS)
-    gold = "results/corpora/{}/dev.conllu"
-    one, full = (list(asked.tree_files(name).items()) for name in ("one", "full"))
-    assert one == [("stanza", "results/one/parser/stanza.conllu"), ("gold", gold.format("demo"))]
-    own, stanza = (f"results/full/parser/{name}.conllu" for name in ("own", "stanza"))
-    assert full == [("own", own), ("gold", gold.format("rich")), ("stanza", stanza)]
-    assert asked.tree_files("held") == {"own": "results/held/parser/own.conllu"}
-    assert asked.tree_files("gold") == {"gold": gold.format("rich")}
-    assert asked.tree_files("told") == {"gold": gold.format("written")}
-    no_gold = r"^corpora\.plain has no gold trees: .* or own under experiments\.{}\.roles\.trees\.$"
-    for name, question in (("bare", asked.tree_files), ("bare", asked.gold_trees), ("given", asked.gold_trees)):
-        with pytest.raises(UserError, match=no_gold.format(name)):
-            question(name)
-
-
-def test_the_parser_learns_from_trees_of_train_and_is_given_gold_words_or_those_of_lines_held_out_or_of_dev() -> None:
-    asked = plan(**EXPERIMENTS)
-    assert asked.parser_model("one") == "results/one/parser/model" and asked.parser_model("given") == "stanza"
-    assert asked.learnt_trees("one") == "results/corpora/demo/train.conllu"
-    assert asked.learnt_trees("held") == "results/corpora/held/train.conllu"
-    with pytest.raises(
-        UserError, match=r"^corpora\.plain has no treebank to train a parser on: .*bare\.parser\.model\.$"
-    ):
-        asked.learnt_trees("bare")
-    words = {name: asked.parsed_words(name, "own") for name in ("one", "held", "full", "given")}
-    assert words == {
-        "one": "results/corpora/demo/dev.source.txt",
-        "held": "results/corpora/held/roles.source.txt",
-        "full": "results/corpora/rich/dev.source.txt",
-        "given": "results/corpora/plain/dev.source.txt",
-    }
-    assert asked.parsed_words("one", "stanza") == "results/corpora/demo/dev.conllu"
-    assert asked.parsed_words("full", "stanza") == "results/corpora/rich/dev.conllu"
-    with pytest.raises(UserError, match=r"^corpora\.held has no gold trees"):
-        asked.parsed_words("held", "stanza")
 
 
 def test_a_table_reads_files_of_runs_in_its_scopes_and_skips_what_an_experiment_lacks() -> None:

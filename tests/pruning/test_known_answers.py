@@ -95,7 +95,7 @@ def measure(model: Transformer, folder: Path, rules: Collection[str] = ("plain",
 
 def kept(folder: Path, *targets: str) -> dict[str, set[Head]]:
     """The heads that the command keeps, by target."""
-    write_text(folder / "settings.yaml", "selection: {at_least: {}, resamples: 20}\n")
+    write_text(folder / "settings.yaml", "selection: {at_least: {}, resamples: 100}\n")
     words = ["--settings", str(folder / "settings.yaml"), "--baseline", str(folder)]
     assert main(["selection", *words, "--out", str(folder / "selection.tsv"), "--targets", *targets]) == 0
     found: dict[str, set[Head]] = {target: set() for target in targets}

@@ -194,7 +194,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("parser")
     toy_trees(folder / "train.conllu", 80, seed=1)
     toy_trees(folder / "dev.conllu", 9, seed=2)
-    content = {"parser": {name: getattr(TINY, name) for name in TINY.__dataclass_fields__}}
+    content = {"parser": TINY.model_dump()}
     (folder / "parser.yaml").write_text(yaml.safe_dump(content), encoding="utf-8")
     flags = ["--settings", "parser.yaml", "--trees", "train.conllu", "--model", "model"]
     paths = [flag if flag.startswith("--") else str(folder / flag) for flag in flags]
