@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from heads.corpus.distinct import SeenBefore
-from heads.corpus.grammar.english import Node, in_order, surface, tree
+from heads.corpus.grammar.english import in_order, surface, tree
 from heads.corpus.grammar.sentences import Sentences
 from heads.corpus.grammar.signs import Links, links_of, without_signs
 from heads.syntax.conllu import Sentence
@@ -32,7 +32,7 @@ class Pair:
     source: str
     target: str
     tree: Sentence
-    links: Links = ()
+    links: Links
 
 
 def stream(seed: int, *, with_trees: bool = True) -> Iterator[Pair]:
@@ -45,18 +45,13 @@ def stream(seed: int, *, with_trees: bool = True) -> Iterator[Pair]:
     seen = SeenBefore(CAPACITY, 0.0001)
     while True:
         root, russian = sentences.sentence()
-        words: list[Node] = []
-        in_order(root, words)
-        count = sum([word.upos != "PUNCT" for word in words])
-        if not SHORTEST <= count <= LONGEST:
+        words = in_order(root)
+        if not SHORTEST <= sum(word.upos != "PUNCT" for word in words) <= LONGEST:
             continue
         source = surface(words)
         if seen.add(source):
-            target = without_signs(russian)
-            if with_trees:
-                yield Pair(source, target, tree(root, words), links_of(words, russian))
-            else:
-                yield Pair(source, target, NO_TREE)
+            gold = (tree(words), links_of(words, russian)) if with_trees else (NO_TREE, ())
+            yield Pair(source, without_signs(russian), *gold)
 
 
 def split_of(sentence: str) -> str:

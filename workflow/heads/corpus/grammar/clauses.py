@@ -50,7 +50,8 @@ class Clauses:
         self.lexicon = lexicon
         self.roll = roll
         self.phrases = Phrases(lexicon, roll)
-        self.copulas = Copulas(lexicon, self.phrases)
+        self.adverb = self.phrases.modifiers.adverb
+        self.copulas = Copulas(self.phrases)
         self.goals = lexicon.bag("place person -balcony -tower")
         self.grounds = lexicon.bag("place -balcony")
 
@@ -83,7 +84,7 @@ class Clauses:
         """The subject of a verb, in the case that the Russian verb requires; relation nsubj."""
         case, preposition = verb.subject.case, verb.subject.russian
         if verb.subjects.people and (self.roll() < 0.7 or len(verb.subjects.items) < 90):
-            subject = self.phrases.of_people(case, preposition, self.phrases.owners, room, subject=True)
+            subject = self.phrases.of_people(case, preposition, room, subject=True)
         else:
             subject = self.phrases.common(verb.subjects.draw(self.roll), case, preposition, room, subject=True)
         subject.node.relation = "nsubj"
@@ -95,15 +96,13 @@ class Clauses:
         node, opening = predicate.node, predicate.opening
         node.before.insert(0, subject.node)
         if place == MAIN and not opening:
-            dice = self.roll()
+            dice, first = self.roll(), list[Node]()
             if dice < 0.12 and predicate.times:
-                english, word = self.lexicon.adverbs[predicate.times].draw(self.roll)
-                node.before.insert(0, leaf(english, "ADV", "advmod"))
-                opening = stands_for(word, node.before[0])
+                opening = self.adverb(predicate.times, first)
             elif dice < 0.17:
                 where = self.phrases.where(PLAIN)
-                node.before.insert(0, where.node)
-                opening = where.russian
+                first, opening = [where.node], where.russian
+            node.before[:0] = first
         if not opening:
             russian = f"{subject.russian} {predicate.russian}"
         elif place == MAIN:
@@ -132,10 +131,8 @@ class Clauses:
                 russian, times = self.habit(verb, node, russian), ""
             elif verb.aspect != "s" and verb.kind != "state" and verb.subjects.people:
                 early = not infinitive and (not late or self.roll() < 0.45)
-                if early:
-                    russian = self.adverb_before("manner", node, russian)
-                elif late:
-                    russian = self._late("manner", node, russian)
+                if early or late:
+                    russian = f"{self.adverb('manner', node.before if early else node.after)} {russian}"
         elif dice < 0.33 and not infinitive and verb.kind != "state":
             node.form = verb.base
             did, denied = Node("did", "do", "AUX", "aux"), leaf("not", "PART", "advmod")
@@ -148,7 +145,7 @@ class Clauses:
             node.after.append(phrase.node)
             russian, closed = f"{russian} {phrase.russian}", phrase.closed
         if timed:
-            opening = self._late(times, node, "").rstrip()
+            opening = self.adverb(times, node.after)
         return Predicate(node, opening, russian, closed, times)
 
     def _times(self, verb: Verb) -> str:
@@ -158,36 +155,25 @@ class Clauses:
     def habit(self, verb: Verb, node: Node, russian: str) -> str:
         """Put an adverb before the verb: of manner if it is perfective, else of frequency."""
         kind = {"p": "manner", "i": "frequency", "s": "always"}[verb.aspect]
-        return self.adverb_before(kind, node, russian)
-
-    def adverb_before(self, kind: str, node: Node, russian: str) -> str:
-        """Put an adverb before the verb in both languages; return the Russian words with it."""
-        english, word = self.lexicon.adverbs[kind].draw(self.roll)
-        node.before.append(leaf(english, "ADV", "advmod"))
-        return f"{stands_for(word, node.before[-1])} {russian}"
-
-    def _late(self, kind: str, node: Node, russian: str) -> str:
-        english, word = self.lexicon.adverbs[kind].draw(self.roll)
-        node.after.append(leaf(english, "ADV", "advmod"))
-        return f"{stands_for(word, node.after[-1])} {russian}"
+        return f"{self.adverb(kind, node.before)} {russian}"
 
     def _objects(self, verb: Verb, node: Node, room: int) -> tuple[str, bool]:
         """Attach objects, recipient, tool or goal to the verb; return Russian after a space, and whether closed."""
         if verb.kind == "motion":
             return self._way(verb, node)
-        if verb.objects is None or verb.government is None:
+        if verb.objects is None:
             return "", False
         if verb.kind == "give":
             return self._given(verb, node, room)
         takes_more = self.roll() < 0.3 if verb.tools else verb.base == "buy" and self.roll() < 0.25
-        thing = self.phrases.governed(verb.government, verb.objects, MODIFIED if takes_more else room)
+        thing = self.phrases.governed(verb, MODIFIED if takes_more else room)
         node.after.append(thing.node)
         if not takes_more:
             return f" {thing.russian}", thing.closed
         if verb.tools:
             more = self.phrases.oblique("with", self.phrases.common(verb.tools.draw(self.roll), INS, "", PLAIN))
         else:
-            more = self.phrases.oblique("for", self.phrases.of_people(GEN, "для", self.phrases.owners, PLAIN))
+            more = self.phrases.oblique("for", self.phrases.of_people(GEN, "для", PLAIN))
         node.after.append(more.node)
         return f" {thing.russian} {more.russian}", False
 
@@ -206,11 +192,9 @@ class Clauses:
 
     def _given(self, verb: Verb, node: Node, room: int) -> tuple[str, bool]:
         """ "gave the boy a book" and "gave a book to the boy" differ in word order in Russian; pronouns come first."""
-        assert verb.objects is not None
-        assert verb.government is not None
         first = self.roll() < 0.55
-        thing = self.phrases.governed(verb.government, verb.objects, room if first else PLAIN)
-        whom = self.phrases.of_people(DAT, "", self.phrases.owners, PLAIN)
+        thing = self.phrases.governed(verb, room if first else PLAIN)
+        whom = self.phrases.of_people(DAT, "", PLAIN)
         if first:
             whom.node.relation = "iobj"
             node.after += [whom.node, thing.node]
@@ -222,10 +206,8 @@ class Clauses:
 
     def turned(self, verb: Verb, room: int) -> Predicate:
         """The predicate of "the boy had a dog": у мальчика была собака. The Russian verb agrees with the object."""
-        assert verb.objects is not None
-        assert verb.government is not None
         node = Node(verb.english, verb.base, "VERB", "root")
-        thing = self.phrases.governed(verb.government, verb.objects, room)
+        thing = self.phrases.governed(verb, room)
         node.after.append(thing.node)
         russian = f"{stands_for(verb.past[thing.agreement], node)} {thing.russian}"
         return Predicate(node, "", russian, thing.closed, self._times(verb))
@@ -235,7 +217,7 @@ class Clauses:
         node = Node(verb.english, verb.base, "VERB", "root")
         russian, times = stands_for(verb.past[agreement], node), self._times(verb)
         if verb.government:
-            listener = self.phrases.of_people(verb.government.case, "", self.phrases.owners, PLAIN)
+            listener = self.phrases.of_people(verb.government.case, "", PLAIN)
             listener.node.relation = "obj"
             node.after.append(listener.node)
             russian += f" {listener.russian}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from heads.corpus.grammar.english import Node, leaf
-from heads.corpus.grammar.lexicon import Lexicon, Noun
+from heads.corpus.grammar.lexicon import Noun
 from heads.corpus.grammar.phrases import PLAIN, Phrase, Phrases
 from heads.corpus.grammar.russian import INS, NOM, PLURAL
 from heads.corpus.grammar.signs import stands_for
@@ -15,9 +15,9 @@ LAST_QUALITY = 3  # adjectives in groups up to colours can be predicates
 class Copulas:
     """Writes clauses with "was" from `phrases`."""
 
-    def __init__(self, lexicon: Lexicon, phrases: Phrases) -> None:
-        self.lexicon = lexicon
+    def __init__(self, phrases: Phrases) -> None:
         self.phrases = phrases
+        self.lexicon = lexicon = phrases.lexicon
         self.roll = phrases.roll
         self.trades = lexicon.bag("person -kin -male -female -ruler -guest -stranger -child")
         self.subjects_of_was = lexicon.bag(
@@ -41,7 +41,7 @@ class Copulas:
     def was(self, room: int) -> Phrase:
         """A clause like "the house was old" (дом был старым) or "the woman was a doctor"."""
         if self.roll() < 0.6:
-            subject = self.phrases.of_people(NOM, "", self.phrases.owners, room, subject=True)
+            subject = self.phrases.of_people(NOM, "", room, subject=True)
         else:
             subject = self.phrases.common(self.subjects_of_was.draw(self.roll), NOM, "", room, subject=True)
         subject.node.relation = "nsubj"
@@ -61,9 +61,7 @@ class Copulas:
             be.append(leaf("not", "PART", "advmod"))
             verb = f"{stands_for('не', be[-1])} {verb}"
         elif dice < 0.25:
-            english, often = self.lexicon.adverbs["frequency"].draw(self.roll)
-            be.append(leaf(english, "ADV", "advmod"))
-            verb = f"{stands_for(often, be[-1])} {verb}"
+            verb = f"{self.phrases.modifiers.adverb('frequency', be)} {verb}"
         node.before[:0] = [subject.node, *be]
         return Phrase(node, f"{subject.russian} {verb} {russian}", subject.agreement)
 

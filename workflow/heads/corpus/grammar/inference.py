@@ -72,13 +72,12 @@ class Written:
     """A sentence as text, with its words in a tree."""
 
     text: str
-    root: Node
     words: Sequence[Node]
 
     @property
     def tree(self) -> Sentence:
         """The gold tree."""
-        return tree(self.root, list(self.words))
+        return tree(self.words)
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,6 +181,5 @@ def _written(clauses: Sequence[Node]) -> Written:
         node.before[:0] = [comma(), *([leaf("and", "CCONJ", "cc")] if node is others[-1] else [])]
     first.relation = "root"
     first.after += [*others, leaf(".", "PUNCT", "punct")]
-    words: list[Node] = []
-    in_order(first, words)
-    return Written(surface(words), first, words)
+    words = in_order(first)
+    return Written(surface(words), words)

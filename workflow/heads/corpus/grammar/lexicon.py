@@ -13,8 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import Generic, TypeVar
 
-from heads.corpus.grammar.pronouns import Agreeing
-from heads.corpus.grammar.russian import CASES, Forms, decline, decline_adjective, past_forms
+from heads.corpus.grammar.russian import CASES, Agreeing, Forms, decline, decline_adjective, past_forms
 
 Item = TypeVar("Item")
 SLOTS = 512
@@ -79,6 +78,7 @@ class Adjective:
     english: str
     group: int
     forms: Agreeing
+    weight: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,23 +142,18 @@ def noun_bag(nouns: Sequence[Noun], selector: str) -> NounBag:
     return NounBag([noun for noun in nouns if suits(noun, selector)])
 
 
-def english_plural(singular: str, cell: str) -> str:
-    """Plural of a noun: the cell if it is filled, none for a dash, else with -s."""
-    return "" if cell == "-" else cell or singular + "s"
-
-
 def _nouns() -> tuple[Noun, ...]:
     nouns: list[Noun] = []
     met: dict[str, int] = {}
     for singular, plural, russian, code, exceptions, classes, *_ in rows("nouns.tsv"):
         forms = decline(russian, code, dict(pair.split("=", 1) for pair in exceptions.split()))
         names = classes.split()
-        place = next((tuple(name.split(":")) for name in names if ":" in name), None)
+        place = next((name.split(":") for name in names if ":" in name), None)
         met[names[0]] = met.get(names[0], 0) + 1
         nouns.append(
             Noun(
                 singular,
-                english_plural(singular, plural),
+                "" if plural == "-" else plural or singular + "s",
                 "mfn".index(code[0]),
                 "a" in code,
                 forms,
@@ -209,25 +204,27 @@ def _verbs(nouns: Sequence[Noun]) -> tuple[Verb, ...]:
 def _adjectives(nouns: Sequence[Noun]) -> dict[str, Bag[Adjective]]:
     found: dict[str, list[Adjective]] = {noun.singular: [] for noun in nouns}
     met: dict[str, int] = {}
-    weights: dict[str, float] = {}
-    for english, russian, group, selector, senses, *_ in rows("adjectives.tsv"):
-        met[group] = met.get(group, 0) + 1
-        key = f"{english} {group}"
-        weights[key] = (COMPOUND_WEIGHT if int(group) == COMPOUND_GROUP else 1.0) / (met[group] + 6.0)
-        default = Adjective(english, int(group), decline_adjective(russian))
-        others = [
-            (c, Adjective(english, int(group), decline_adjective(r)))
-            for c, _, r in (s.partition("=") for s in senses.split())
-        ]
+    for english, russian, cell, selector, senses, *_ in rows("adjectives.tsv"):
+        met[cell], group = met.get(cell, 0) + 1, int(cell)
+        weight = (COMPOUND_WEIGHT if group == COMPOUND_GROUP else 1.0) / (met[cell] + 6.0)
+        words = [*(sense.split("=") for sense in senses.split()), ("", russian)]
+        meant = [(name, Adjective(english, group, decline_adjective(word), weight)) for name, word in words]
         for noun in noun_bag(nouns, selector).items:
-            sense = next((other for name, other in others if suits(noun, name)), default)
-            found[noun.singular].append(sense)
-    return {n: Bag(found[n], [weights[f"{a.english} {a.group}"] for a in found[n]]) for n in found if found[n]}
+            found[noun.singular].append(next(sense for name, sense in meant if not name or suits(noun, name)))
+    return {noun: Bag(suiting, [one.weight for one in suiting]) for noun, suiting in found.items() if suiting}
 
 
-def falling(verbs: Sequence[Verb]) -> Bag[Verb]:
-    """A bag in which earlier verbs are drawn more often."""
-    return Bag(verbs, [1.0 / (rank + 4.0) for rank, _ in enumerate(verbs)])
+def bags(keyed: Iterable[tuple[str, Item]], flatness: float) -> dict[str, Bag[Item]]:
+    """The items of each key in a bag, from which earlier ones are drawn more often."""
+    found: dict[str, list[Item]] = {}
+    for key, item in keyed:
+        found.setdefault(key, []).append(item)
+    return {key: Bag(items, [1.0 / (rank + flatness) for rank, _ in enumerate(items)]) for key, items in found.items()}
+
+
+def group_of(verb: Verb) -> str:
+    """Its kind; a plain verb is "acting" if it has objects, else "being"."""
+    return verb.kind if verb.kind != "plain" else "acting" if verb.objects else "being"
 
 
 @cache
@@ -235,27 +232,17 @@ def load() -> Lexicon:
     """Read the tables (once per process)."""
     nouns = _nouns()
     verbs = _verbs(nouns)
-    adverbs: dict[str, list[tuple[str, str]]] = {}
-    for english, russian, kind, *_ in rows("adverbs.tsv"):
-        for one in kind.split():
-            adverbs.setdefault(one, []).append((english, russian))
-    simple = [verb for verb in verbs if verb.kind in ("plain", "motion", "state", "give", "turned")]
-    objects = [verb for verb in verbs if verb.objects and verb.kind in ("plain", "give")]
-    done_by: dict[str, list[Verb]] = {noun.singular: [] for noun in nouns}
-    done_to: dict[str, list[Verb]] = {noun.singular: [] for noun in nouns}
-    for found, verb, bag in [(done_by, v, v.subjects) for v in simple] + [(done_to, v, v.objects) for v in objects]:
-        for noun in bag.items if bag else ():
-            found[noun.singular].append(verb)
-    groups: dict[str, list[Verb]] = {}
-    for verb in verbs:
-        group = verb.kind if verb.kind != "plain" else "acting" if verb.objects else "being"
-        groups.setdefault(group, []).append(verb)
+    adverbs = [
+        (kind, (english, russian)) for english, russian, kinds, *_ in rows("adverbs.tsv") for kind in kinds.split()
+    ]
+    done_by = [verb for verb in verbs if verb.kind not in ("speech", "wish")]
+    done_to = [(verb.objects, verb) for verb in verbs if verb.objects and verb.kind in ("plain", "give")]
     return Lexicon(
         nouns,
         verbs,
-        {group: falling(members) for group, members in groups.items()},
-        {kind: Bag(pairs, [1.0 / (rank + 2.0) for rank, _ in enumerate(pairs)]) for kind, pairs in adverbs.items()},
+        bags(((group_of(verb), verb) for verb in verbs), 4.0),
+        bags(adverbs, 2.0),
         _adjectives(nouns),
-        {noun: falling(found) for noun, found in done_by.items() if found},
-        {noun: falling(found) for noun, found in done_to.items() if found},
+        bags(((noun.singular, verb) for verb in done_by for noun in verb.subjects.items), 4.0),
+        bags(((noun.singular, verb) for objects, verb in done_to for noun in objects.items), 4.0),
     )

@@ -97,9 +97,10 @@ class Modifiers:
 
     def degree(self, adjective: Adjective, word: Node) -> str:
         """Put an adverb of degree before an adjective that allows one; return the Russian one with a space after it."""
-        if adjective.group > 2:
-            return ""
-        english, russian = self.lexicon.adverbs["degree"].draw(self.roll)
-        adverb = leaf(english, "ADV", "advmod")
-        word.before.append(adverb)
-        return f"{stands_for(russian, adverb)} "
+        return f"{self.adverb('degree', word.before)} " if adjective.group <= 2 else ""
+
+    def adverb(self, kind: str, words: list[Node]) -> str:
+        """Append an English adverb to `words`; return the Russian one."""
+        english, russian = self.lexicon.adverbs[kind].draw(self.roll)
+        words.append(leaf(english, "ADV", "advmod"))
+        return stands_for(russian, words[-1])

@@ -11,35 +11,13 @@ from enum import Enum
 
 from heads.corpus.grammar.russian import decline_singular
 
-ONSETS = (
-    "b",
-    "d",
-    "k",
-    "m",
-    "l",
-    "r",
-    "t",
-    "v",
-    "s",
-    "g",
-    "n",
-    "z",
-    "p",
-    "f",
-    "br",
-    "dr",
-    "gr",
-    "tr",
-    "sh",
-    "ch",
-)
+ONSETS = ("b", "d", "k", "m", "l", "r", "t", "v", "s", "g", "n", "z", "p", "f", "br", "dr", "gr", "tr", "sh", "ch")
 VOWELS = ("a", "o", "i", "e", "u")
 MIDDLES = ("l", "r", "n", "lk", "rd", "m", "nd", "v", "st", "rg", "lm", "nt", "rv", "sh")
 FINALS = ("r", "n", "s", "l", "m", "t", "d", "v", "k", "sh")
 TOWNS = ("burg", "grad", "ton")
 
-DIGRAPHS = {"sh": "ш", "ch": "ч"}
-LETTERS = dict(zip("abdefgiklmnoprstuvz", "абдефгиклмнопрстувз", strict=True))
+LETTERS = str.maketrans("abdefgiklmnoprstuvz", "абдефгиклмнопрстувз")
 
 PEOPLE = len(ONSETS) * len(VOWELS) * len(MIDDLES) * len(VOWELS) * len(FINALS)
 PLACES = len(ONSETS) * len(VOWELS) * len(FINALS) * len(TOWNS)
@@ -47,14 +25,11 @@ STRIDE = 34_319  # coprime to both counts: spreads neighbouring ranks over the s
 
 
 class Kind(Enum):
-    """The kind of a name: man, woman or town."""
+    """The kind of a name, with the code of its declension."""
 
-    MAN = "m"
-    WOMAN = "f"
-    TOWN = "t"
-
-
-CODES = {Kind.MAN: "ma", Kind.WOMAN: "fa", Kind.TOWN: "m"}
+    MAN = "ma"
+    WOMAN = "fa"
+    TOWN = "m"
 
 
 def spell(rank: int, kind: Kind) -> str:
@@ -73,17 +48,12 @@ def spell(rank: int, kind: Kind) -> str:
 
 def transliterate(name: str) -> str:
     """The name in Cyrillic, letter by letter, with sh and ch as one letter each."""
-    rest, russian = name.lower(), ""
-    while rest:
-        letter = DIGRAPHS.get(rest[:2])
-        russian += letter or LETTERS[rest[0]]
-        rest = rest[2:] if letter else rest[1:]
-    return russian.capitalize()
+    return name.lower().replace("sh", "ш").replace("ch", "ч").translate(LETTERS).capitalize()
 
 
 def decline_name(name: str, kind: Kind) -> list[str]:
     """Six Russian case forms of an English name."""
-    return decline_singular(transliterate(name), CODES[kind], {})
+    return decline_singular(transliterate(name), kind.value, {})
 
 
 def draw_name(roll: Callable[[], float], kind: Kind) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from heads.corpus.grammar.english import Node, comma, leaf
-from heads.corpus.grammar.lexicon import Government, Lexicon, Noun, NounBag
+from heads.corpus.grammar.lexicon import Lexicon, Noun, NounBag, Verb
 from heads.corpus.grammar.modifiers import Modifiers
 from heads.corpus.grammar.names import Kind, decline_name, draw_name
 from heads.corpus.grammar.pronouns import PRONOUNS, Pronoun
@@ -32,20 +32,7 @@ class Phrase:
     noun: Noun | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Head:
-    """What a relative clause needs to know about the noun before it."""
-
-    noun: Noun
-    agreement: int
-
-
-RelativeClause = Callable[[Head], "Phrase | None"]
 PLURAL_SHARE = 0.3
-
-
-def no_relative(_: Head) -> None:
-    """No relative clause: the default until `Phrases.relative` is set."""
 
 
 class Phrases:
@@ -54,7 +41,8 @@ class Phrases:
     def __init__(self, lexicon: Lexicon, roll: Callable[[], float]) -> None:
         self.lexicon = lexicon
         self.roll = roll
-        self.relative: RelativeClause = no_relative
+        # Writes a relative clause for a noun and its agreement, if there is one for it; set by `Sentences`.
+        self.relative: Callable[[Noun, int], Phrase | None] = lambda *_: None
         self.taken = ""
         self.modifiers = Modifiers(lexicon, roll)
         self.owners = lexicon.bag("person")
@@ -66,18 +54,18 @@ class Phrases:
         self.places = lexicon.bag("place")
         self.marks = lexicon.bag("building tree river lake bridge table window road stone")
 
-    def of_people(self, case: int, preposition: str, bag: NounBag, room: int, *, subject: bool = False) -> Phrase:
-        """A pronoun, a name, several people or a noun of `bag`, which must hold people."""
+    def of_people(self, case: int, preposition: str, room: int, *, subject: bool = False) -> Phrase:
+        """A pronoun, a name, or one or several nouns that mean people."""
         dice = self.roll()
         if dice < 0.13:
             who = PRONOUNS[int(self.roll() ** 1.5 * len(PRONOUNS))]
             if subject or who.subject != self.taken:
                 return self.pronoun(who, case, preposition, subject=subject)
         if dice < 0.30:
-            return self.name(self.sex(), case, preposition)
+            return self.person(case, preposition)
         if dice < 0.37 and room == FULL:
-            return self.several(case, preposition, bag, subject=subject)
-        return self.common(bag.draw(self.roll), case, preposition, room, subject=subject)
+            return self.several(case, preposition, self.owners, subject=subject)
+        return self.common(self.owners.draw(self.roll), case, preposition, room, subject=subject)
 
     def pronoun(self, who: Pronoun, case: int, preposition: str, *, subject: bool) -> Phrase:
         """A personal pronoun."""
@@ -86,9 +74,9 @@ class Phrases:
         node = Node(form, who.subject, "PRON", "")
         return Phrase(node, preposed(preposition, stands_for(forms[case], node), node), who.agreement)
 
-    def sex(self) -> Kind:
-        """Man or woman, equally likely."""
-        return Kind.MAN if self.roll() < 0.5 else Kind.WOMAN
+    def person(self, case: int, preposition: str) -> Phrase:
+        """The name of a man or a woman, equally likely."""
+        return self.name(Kind.MAN if self.roll() < 0.5 else Kind.WOMAN, case, preposition)
 
     def name(self, kind: Kind, case: int, preposition: str) -> Phrase:
         """A proper name."""
@@ -104,7 +92,7 @@ class Phrases:
         for index in range(count):
             word = preposition if index == 0 else ""
             if bag.people and self.roll() < 0.25:
-                members.append(self.name(self.sex(), case, word))
+                members.append(self.person(case, word))
             else:
                 members.append(self.common(bag.draw(self.roll), case, word, PLAIN, subject=subject))
         first = members[0]
@@ -131,19 +119,18 @@ class Phrases:
             agreement = PLURAL if noun.singular == "chess" else agreement
             return Phrase(node, preposed(preposition, russian, node), agreement)
         adjectives = self.modifiers.adjectives(noun, node, agreement, case)
-        owner, owned = "", True
+        determiner, owner = "", ""
         if room and not noun.place and self.roll() < 0.07:
             owner = self._possessor(node)
-            determiner = ""
         else:
             determiner = self.modifiers.determiner(noun, node, agreement, case, many=many, article_of=article_of)
-            owned = bool(node.before) and node.before[0].relation == "nmod:poss"
+        owned = bool(node.before) and node.before[0].relation == "nmod:poss"
         russian = preposed(preposition, f"{determiner}{adjectives}{russian}{owner}", node)
         closed = False
         if room and not owned:
             dice = self.roll()
             if room == FULL and dice < 0.17:
-                clause = self.relative(Head(noun, agreement))
+                clause = self.relative(noun, agreement)
                 if clause:
                     node.after.append(clause.node)
                     russian, closed = f"{russian} , {clause.russian} ,", True
@@ -155,10 +142,7 @@ class Phrases:
         """Put "the doctor's" in front; return the Russian genitive that follows the noun, with a space before it."""
         dice = self.roll()
         noun = self.owners.draw(self.roll)
-        if dice < 0.4 or noun.singular == node.lemma:
-            owner = self.name(self.sex(), GEN, "")
-        else:
-            owner = self._singular(noun, GEN)
+        owner = self.person(GEN, "") if dice < 0.4 or noun.singular == node.lemma else self._singular(noun, GEN)
         owner.node.relation = "nmod:poss"
         owner.node.after.append(leaf("'s", "PART", "case"))
         node.before.insert(0, owner.node)
@@ -177,32 +161,21 @@ class Phrases:
         if "part" in classes:
             english, inner = "of", self.common(self.wholes.draw(self.roll), GEN, "", PLAIN)
         elif "body" in classes or "kin" in classes:
-            english, inner = "of", self.of_noun_or_name(self.owners, GEN)
+            named = self.roll() < 0.3
+            inner = self.person(GEN, "") if named else self.common(self.owners.draw(self.roll), GEN, "", PLAIN)
+            english = "of"
         elif "text" in classes:
             english, inner = "about", self.common(self.topics.draw(self.roll), PRE, "о", PLAIN)
-        elif "building" in classes:
-            with_it = dice < 0.6
-            english = "with" if with_it else "without"
-            inner = self.common(self.parts.draw(self.roll), INS if with_it else GEN, "с" if with_it else "без", PLAIN)
         elif "person" in classes and dice < 0.5:
-            home = self.homes.draw(self.roll) if dice < 0.3 else None
-            english, inner = "from", self.home(home)
-        elif "person" in classes:
-            with_it = dice < 0.85
-            english = "with" if with_it else "without"
-            inner = self.common(self.pets.draw(self.roll), INS if with_it else GEN, "с" if with_it else "без", PLAIN)
+            english, inner = "from", self.home(self.homes.draw(self.roll) if dice < 0.3 else None)
+        elif "building" in classes or "person" in classes:
+            bag, share = (self.parts, 0.6) if "building" in classes else (self.pets, 0.85)
+            english, case, preposition = ("with", INS, "с") if dice < share else ("without", GEN, "без")
+            inner = self.common(bag.draw(self.roll), case, preposition, PLAIN)
         else:
             return ""
-        inner.node.relation = "nmod"
-        inner.node.before.insert(0, leaf(english, "ADP", "case"))
-        node.after.append(inner.node)
+        node.after.append(self.oblique(english, inner, "nmod").node)
         return f" {inner.russian}"
-
-    def of_noun_or_name(self, bag: NounBag, case: int) -> Phrase:
-        """A plain noun or a person's name."""
-        if self.roll() < 0.3:
-            return self.name(self.sex(), case, "")
-        return self.common(bag.draw(self.roll), case, "", PLAIN)
 
     def home(self, noun: Noun | None) -> Phrase:
         """Where somebody is from: a place with its own preposition, or a named town."""
@@ -210,24 +183,25 @@ class Phrases:
             return self.name(Kind.TOWN, GEN, "из")
         return self.common(noun, GEN, "из" if noun.place[1] == "в" else "с", PLAIN)
 
-    def governed(self, government: Government, bag: NounBag, room: int) -> Phrase:
+    def governed(self, verb: Verb, room: int) -> Phrase:
         """The object of a verb, with its English preposition; relation obj or obl."""
+        bag, government = verb.objects, verb.government
+        assert bag is not None
+        assert government is not None
         if bag.people and self.roll() < 0.5:
-            phrase = self.of_people(government.case, government.russian, self.owners, room)
+            phrase = self.of_people(government.case, government.russian, room)
         elif room == FULL and self.roll() < 0.06 and "bare" not in bag.items[0].classes:
             phrase = self.several(government.case, government.russian, bag, subject=False)
         else:
             phrase = self.common(bag.draw(self.roll), government.case, government.russian, room)
         if government.english:
-            phrase.node.relation = "obl"
-            phrase.node.before.insert(0, leaf(government.english, "ADP", "case"))
-        else:
-            phrase.node.relation = "obj"
+            return self.oblique(government.english, phrase)
+        phrase.node.relation = "obj"
         return phrase
 
-    def oblique(self, english: str, phrase: Phrase) -> Phrase:
-        """Make a phrase an oblique with an English preposition."""
-        phrase.node.relation = "obl"
+    def oblique(self, english: str, phrase: Phrase, relation: str = "obl") -> Phrase:
+        """Put an English preposition before a phrase."""
+        phrase.node.relation = relation
         phrase.node.before.insert(0, leaf(english, "ADP", "case"))
         return phrase
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from heads.corpus.grammar.russian import MASCULINE, PLURAL, Forms, decline_adjective
+from heads.corpus.grammar.russian import FEMININE, MASCULINE, PLURAL, Agreeing, Forms, agreeing, decline_adjective
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,70 +24,53 @@ def _pronoun(subject: str, other: str, plain: str, after: str, agreement: int) -
 
 PRONOUNS = (
     _pronoun("he", "him", "он его ему его им нём", "он него нему него ним нём", MASCULINE),
-    _pronoun("she", "her", "она её ей её ей ней", "она неё ней неё ней ней", 1),
+    _pronoun("she", "her", "она её ей её ей ней", "она неё ней неё ней ней", FEMININE),
     _pronoun("they", "them", "они их им их ими них", "они них ним них ними них", PLURAL),
     _pronoun("I", "me", "я меня мне меня мной мне", "я меня мне меня мной мне", MASCULINE),
     _pronoun("we", "us", "мы нас нам нас нами нас", "мы нас нам нас нами нас", PLURAL),
     _pronoun("you", "you", "вы вас вам вас вами вас", "вы вас вам вас вами вас", PLURAL),
 )
 
-Agreeing = tuple[tuple[Forms, Forms], ...]
 
-
-def _paradigm(he: str, she: str, it: str, they: str) -> Agreeing:
-    """Forms as [agreement][animate][case], from rows of cases without the accusative where it follows animacy."""
-    he_forms, she_forms, it_forms, they_forms = (row.split() for row in (he, she, it, they))
-    rows = []
-    for forms in (he_forms, it_forms, they_forms):
-        nominative, genitive, dative, instrumental, prepositional = forms
-        tail = (instrumental, prepositional, prepositional)
-        rows.append(
-            (
-                (nominative, genitive, dative, nominative, *tail),
-                (nominative, genitive, dative, genitive, *tail),
-            )
-        )
-    feminine = (*she_forms, she_forms[-1])
-    neuter = (rows[1][0], rows[1][0])
-    return rows[0], (feminine, feminine), neuter, rows[2]
+def _paradigm(*table: str) -> Agreeing:
+    """All forms, from the six cases of masculine, feminine, neuter and plural before inanimate nouns."""
+    he, she, it, they = ([*row.split(), row.split()[-1]] for row in table)
+    return agreeing(he, she, it, they)
 
 
 THIS = _paradigm(
-    "этот этого этому этим этом",
+    "этот этого этому этот этим этом",
     "эта этой этой эту этой этой",
-    "это этого этому этим этом",
-    "эти этих этим этими этих",
+    "это этого этому это этим этом",
+    "эти этих этим эти этими этих",
 )
-THAT = _paradigm("тот того тому тем том", "та той той ту той той", "то того тому тем том", "те тех тем теми тех")
+THAT = _paradigm(
+    "тот того тому тот тем том",
+    "та той той ту той той",
+    "то того тому то тем том",
+    "те тех тем те теми тех",
+)
 MY = _paradigm(
-    "мой моего моему моим моём",
+    "мой моего моему мой моим моём",
     "моя моей моей мою моей моей",
-    "моё моего моему моим моём",
-    "мои моих моим моими моих",
+    "моё моего моему моё моим моём",
+    "мои моих моим мои моими моих",
 )
 OUR = _paradigm(
-    "наш нашего нашему нашим нашем",
+    "наш нашего нашему наш нашим нашем",
     "наша нашей нашей нашу нашей нашей",
-    "наше нашего нашему нашим нашем",
-    "наши наших нашим нашими наших",
+    "наше нашего нашему наше нашим нашем",
+    "наши наших нашим наши нашими наших",
 )
+HIS, THEIR = ((((word,) * 7,) * 2,) * 4 for word in ("его", "их"))  # they never change
 WHICH = decline_adjective("который")
-EVERY = decline_adjective("каждый")
-SOME = decline_adjective("некоторый")
-ANOTHER = decline_adjective("другой")
-
-
-def unchanging(word: str) -> Agreeing:
-    """A determiner that never changes (его, их)."""
-    return (((word,) * 7,) * 2,) * 4
-
 
 # English singular and plural ("" where there is none), Russian forms
 DEMONSTRATIVES = (
     ("this", "these", THIS),
     ("that", "those", THAT),
-    ("every", "", EVERY),
-    ("", "some", SOME),
-    ("another", "", ANOTHER),
+    ("every", "", decline_adjective("каждый")),
+    ("", "some", decline_adjective("некоторый")),
+    ("another", "", decline_adjective("другой")),
 )
-POSSESSIVES = (("my", MY), ("our", OUR), ("his", unchanging("его")), ("their", unchanging("их")))
+POSSESSIVES = (("my", MY), ("our", OUR), ("his", HIS), ("their", THEIR))

@@ -7,21 +7,15 @@ Comprehensive Russian Grammar, chapters 3 to 5); what they do not cover is liste
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 NOM, GEN, DAT, ACC, INS, PRE, LOC = range(7)
-CASES: Mapping[str, int] = {
-    "nom": NOM,
-    "gen": GEN,
-    "dat": DAT,
-    "acc": ACC,
-    "ins": INS,
-    "pre": PRE,
-    "loc": LOC,
-}
+CASES = {"nom": NOM, "gen": GEN, "dat": DAT, "acc": ACC, "ins": INS, "pre": PRE, "loc": LOC}
 MASCULINE, FEMININE, NEUTER, PLURAL = range(4)
 
 Forms = tuple[str, ...]
+Agreeing = tuple[tuple[Forms, Forms], ...]
+"""Forms as [agreement][animate][case]."""
 
 HUSHING = "жшчщ"
 NO_Y = "гкхжшчщ"
@@ -53,16 +47,9 @@ def decline_singular(nominative: str, code: str, exceptions: Mapping[str, str]) 
     if last in "ая":
         i = "и" if last == "я" else y_or_i(stem)
         prepositional = "и" if stem.endswith("и") else "е"
-        default = "ей" if last == "я" or stem[-1] in HUSHING + "ц" else "ой"
-        forms = [
-            "",
-            i,
-            prepositional,
-            "у" if last == "а" else "ю",
-            exceptions.get("e", default),
-            prepositional,
-        ]
-        return [nominative, *(stem + ending for ending in forms[1:])]
+        u = "у" if last == "а" else "ю"
+        instrumental = exceptions.get("e", "ей" if last == "я" or stem[-1] in HUSHING + "ц" else "ой")
+        return [nominative, *(stem + ending for ending in (i, prepositional, u, instrumental, prepositional))]
     if last == "ь" and "f" in code:
         return [nominative, stem + "и", stem + "и", nominative, stem + "ью", stem + "и"]
     if last in "ое":
@@ -88,14 +75,11 @@ def _plural(nominative: str, code: str, exceptions: Mapping[str, str]) -> list[s
     elif last in "оа":
         first, many = stem + ("а" if last == "о" else y_or_i(stem)), stem
     elif last == "е":
-        hard = stem[-1] in HUSHING + "ц"
-        first, many = (
-            stem + ("а" if hard else "я"),
-            stem if hard else stem + ("й" if stem.endswith("и") else "ей"),
-        )
+        first, many = stem + "я", stem + ("й" if stem.endswith("и") else "ей")
+        if stem[-1] in HUSHING + "ц":
+            first, many = stem + "а", stem
     elif last == "я":
-        first = stem + "и"
-        many = stem + "ь" if stem[-1] not in VOWELS else stem + "й"
+        first, many = stem + "и", stem + ("й" if stem[-1] in VOWELS else "ь")
     elif last == "й":
         first, many = stem + "и", stem + "ев"
     else:
@@ -114,8 +98,8 @@ def _hard_many(stem: str, *, stressed: bool) -> str:
     return "ев" if stem[-1] == "ц" and not stressed else "ов"
 
 
-def decline_adjective(nominative: str) -> tuple[tuple[Forms, Forms], ...]:
-    """Forms as [agreement][animate][case] of an adjective in -ый, -ий or -ой."""
+def decline_adjective(nominative: str) -> Agreeing:
+    """Forms of an adjective in -ый, -ий or -ой."""
     stem, ending = nominative[:-2], nominative[-2:]
     soft = ending == "ий" and stem[-1] not in NO_Y
     i = "и" if soft or stem[-1] in NO_Y else "ы"
@@ -129,12 +113,14 @@ def decline_adjective(nominative: str) -> tuple[tuple[Forms, Forms], ...]:
     it = [it_nominative, genitive, dative, it_nominative, *he[INS:]]
     many, them = stem + i + "х", stem + i + "е"
     they = [them, many, stem + i + "м", them, stem + i + "ми", many, many]
-    return tuple(_with_animate(forms, living) for forms, living in ((he, 1), (she, 0), (it, 0), (they, 1)))
+    return agreeing(he, she, it, they)
 
 
-def _with_animate(forms: list[str], changes: int) -> tuple[Forms, Forms]:
-    living = [*forms[:ACC], forms[GEN], *forms[INS:]] if changes else forms
-    return tuple(forms), tuple(living)
+def agreeing(he: Sequence[str], she: Sequence[str], it: Sequence[str], they: Sequence[str]) -> Agreeing:
+    """All forms from those for inanimate nouns; for animate ones the masculine and plural accusatives are genitives."""
+    he_animate, they_animate = ((*forms[:ACC], forms[GEN], *forms[INS:]) for forms in (he, they))
+    pairs = (he, he_animate), (she, she), (it, it), (they, they_animate)
+    return tuple((tuple(inanimate), tuple(animate)) for inanimate, animate in pairs)
 
 
 def past_forms(table: str) -> Forms:
