@@ -254,7 +254,7 @@ def test_where_its_clause_stands_in_the_premise_does_not_tell_the_label() -> Non
 
 def test_the_same_seed_writes_the_same() -> None:
     def lines(seed: int) -> list[tuple[str, str]]:
-        return [(pair.text, pair.label) for pair in chain.from_iterable(islice(squares(seed), 30))]
+        return [(pair.source, pair.label) for pair in chain.from_iterable(islice(squares(seed), 30))]
 
     assert lines(5) == lines(5)
     assert lines(5) != lines(6)

@@ -9,7 +9,7 @@ from heads.cli._flags import add_settings_argument
 from heads.config.corpora import GrammarCorpus, GrammarPairsCorpus
 from heads.config.corpus_entries import parse_corpus
 from heads.corpus.splits import text_name
-from heads.corpus.trees import grammar_pair_trees, grammar_trees, write_treebank
+from heads.corpus.trees import grammar_trees, write_treebank
 from heads.syntax.conllu import write_conllu
 
 
@@ -27,9 +27,7 @@ def run(arguments: argparse.Namespace) -> None:
     """Write the trees. Raises UserError if the corpus has none for the split."""
     corpus = parse_corpus(arguments.settings)
     text = arguments.out.parent / text_name(arguments.split, "source")
-    if isinstance(corpus, GrammarCorpus):
+    if isinstance(corpus, GrammarCorpus | GrammarPairsCorpus):
         write_conllu(arguments.out, grammar_trees(corpus, arguments.split, text))
-    elif isinstance(corpus, GrammarPairsCorpus):
-        write_conllu(arguments.out, grammar_pair_trees(corpus, arguments.split, text))
     else:
         write_treebank(corpus, arguments.split, arguments.downloads, arguments.out)

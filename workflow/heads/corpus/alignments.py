@@ -12,7 +12,7 @@ from pathlib import Path
 from heads.base.files import UserError, write_lines
 from heads.config.corpora import AnyCorpus, FilesCorpus, GrammarCorpus
 from heads.config.corpus_parts import FileSpec
-from heads.corpus.build import grammar_pairs
+from heads.corpus.build import grammar_pairs, of_lines
 from heads.corpus.clean import normalise
 from heads.corpus.pairs import read_text
 from heads.corpus.splits import check_file
@@ -45,16 +45,9 @@ def write_alignment(pairs: Sequence[AlignedPair], links: Path, words: Sequence[P
 
 
 def _of_grammar(corpus: GrammarCorpus, split: str, texts: Sequence[Lines]) -> tuple[Lines, list[Lines]]:
-    """Links and words from the grammar's stream; cleaning may have removed lines of the text."""
-    pairs = grammar_pairs(corpus, split, with_trees=True)
-    links = []
-    for number, line in enumerate(texts[0].lines, 1):
-        pair = next((pair for pair in pairs if pair.source == line), None)
-        if pair is None:
-            raise UserError(
-                f"{texts[0].name}, line {number} does not come from this grammar corpus: build the corpus again."
-            )
-        links.append(line_of(pair.links))
+    """Links and words from the grammar's stream."""
+    pairs = of_lines(grammar_pairs(corpus, split, with_trees=True), *texts[0])
+    links = [line_of(pair.links) for pair in pairs]
     words = [[" ".join(word.form for word in words_of_text(line)) for line in text.lines] for text in texts]
     return Lines("the grammar", links), [Lines("the grammar", lines) for lines in words]
 

@@ -11,14 +11,14 @@ and a Bloom filter against duplicates.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from heads.base.files import UserError, write_lines, write_tsv
-from heads.base.names import OUT_OF_DOMAIN, ROLES
+from heads.base.names import OUT_OF_DOMAIN, ROLES, SPLITS
 from heads.base.pool import chunks, in_order
 from heads.config.corpora import ExamplesCorpus, FilesCorpus, GrammarCorpus, GrammarPairsCorpus
 from heads.config.corpus_entries import files_of, parse_corpus
@@ -31,11 +31,12 @@ from heads.corpus.clean import (
     Pair,
     clean,
     evenly,
-    filter_rows,
+    filter_table,
     normalise,
 )
 from heads.corpus.distinct import SeenBefore
 from heads.corpus.examples import build_examples, build_grammar_pairs, write_out_of_domain
+from heads.corpus.grammar.inference import Inference
 from heads.corpus.pairs import RawPair, open_pairs
 from heads.corpus.splits import (
     FILTER_TABLE,
@@ -56,6 +57,7 @@ DISTINCT_PAIRS = 32_000_000
 WRONG_DUPLICATES = 0.0001
 
 Corpus = GrammarCorpus | FilesCorpus
+Found = TypeVar("Found", grammar.Pair, Inference)
 
 
 def build(entry: Mapping[str, Any], out_folder: Path, downloads: Path, workers: int = 1) -> None:
@@ -71,15 +73,11 @@ def build(entry: Mapping[str, Any], out_folder: Path, downloads: Path, workers: 
         check_file(file, downloads)
     with staged(out_folder, OUTPUT_NAMES) as stage:
         if isinstance(corpus, ExamplesCorpus):
-            write_tsv(stage / FILTER_TABLE, build_examples(corpus, stage, downloads), TABLE_COLUMNS)
-            return
-        if isinstance(corpus, GrammarPairsCorpus):
-            write_tsv(stage / FILTER_TABLE, build_grammar_pairs(corpus, stage), TABLE_COLUMNS)
-            return
-        tallies = build_splits(corpus, stage, lambda split: raw_pairs(corpus, split, downloads), workers)
-        rows = filter_rows("train", tallies["train"], FILTERS)
-        for split in ("dev", "test"):
-            rows += filter_rows(split, tallies[split], FILTERS[:1])
+            rows = build_examples(corpus, stage, downloads)
+        elif isinstance(corpus, GrammarPairsCorpus):
+            rows = build_grammar_pairs(corpus, stage)
+        else:
+            rows = build_translations(corpus, stage, downloads, workers)
         write_tsv(stage / FILTER_TABLE, rows, TABLE_COLUMNS)
 
 
@@ -117,57 +115,52 @@ def raw_pairs(corpus: Corpus, split: str, downloads: Path) -> Iterator[RawPair]:
 
 
 def grammar_pairs(corpus: GrammarCorpus, split: str, *, with_trees: bool = False) -> Iterator[grammar.Pair]:
-    """The first `pairs[split]` pairs of the stream that belong to the split; the same at every call."""
-    return islice(pairs_of_split(corpus.seed, split, with_trees=with_trees), getattr(corpus.pairs, split))
+    """The first `pairs[split]` pairs of a split, the same at every call."""
+    return grammar.first_of_split(corpus.seed, split, getattr(corpus.pairs, split), with_trees=with_trees)
 
 
-def pairs_of_split(seed: int, split: str, *, with_trees: bool) -> Iterator[grammar.Pair]:
-    """The endless stream of the grammar's pairs that belong to the split."""
-    stream = grammar.stream(seed, with_trees=with_trees)
-    return (pair for pair in stream if grammar.split_of(pair.target) == split)
+def of_lines(pairs: Iterator[Found], text: str, lines: Iterable[str]) -> Iterator[Found]:
+    """The pair of each source line of a text as built, where cleaning may have removed lines.
+
+    Raises UserError, naming `text`, at a line that the grammar did not write.
+    """
+    for number, line in enumerate(lines, 1):
+        found = next((pair for pair in pairs if pair.source == line), None)
+        if found is None:
+            raise UserError(f"{text}, line {number} does not come from this grammar corpus: build the corpus again.")
+        yield found
 
 
-def build_splits(
-    corpus: Corpus, stage: Path, raw: Callable[[str], Iterator[RawPair]], workers: int
-) -> dict[str, Counter[str]]:
-    """Write the texts of all splits and return, by split, the number of pairs read and removed by each filter."""
-    hold_out = hold_out_of(corpus)
+def build_translations(corpus: Corpus, stage: Path, downloads: Path, workers: int) -> list[dict[str, object]]:
+    """Write the texts of all splits and return the rows of the filter table."""
+    hold_out = corpus.hold_out if isinstance(corpus, FilesCorpus) else {}
     held = HeldSentences()
-    tallies: dict[str, Counter[str]] = {"train": Counter()}
+    tallies = {name: Counter[str]() for name in (*SPLITS, ROLES)}
     for split in ("dev", "test"):
         if split not in hold_out:
-            tallies[split] = Counter(read=write_split(stage, split, remembered(checked(raw(split), split), held)))
-    chooser = HoldOut(sum(hold_out.values())) if hold_out else None
+            pairs = checked(raw_pairs(corpus, split, downloads), split)
+            tallies[split]["read"] = write_split(stage, split, remembered(pairs, held))
+    chooser = HoldOut(sum(hold_out.values()))
     seen = SeenBefore(DISTINCT_PAIRS, WRONG_DUPLICATES)
     with (stage / CANDIDATES).open("w", encoding="utf-8", newline="\n") as stream:
-        for source, target in clean(raw("train"), corpus.cleaning, seen, tallies["train"], workers):
+        raw = raw_pairs(corpus, "train", downloads)
+        for source, target in clean(raw, corpus.cleaning, seen, tallies["train"], workers):
             stream.write(f"{source}\t{target}\n")
-            if chooser is not None:
-                chooser.offer(source, target)
-    chosen = iter(chooser.pairs() if chooser else [])
+            chooser.offer(source, target)
+    chosen = iter(chooser.pairs())
     for split in ("dev", "test"):
         if split in hold_out:
-            pairs = remembered(islice(chosen, hold_out[split]), held)
-            tallies[split] = Counter(read=write_split(stage, split, pairs))
-    # Last, so that dev and test are the same with and without it.
-    tallies[ROLES] = Counter(read=write_sources(stage, islice(chosen, hold_out.get(ROLES, 0)), held))
-    write_train(corpus, stage, held, tallies["train"], workers)
-    check_splits(corpus.languages, hold_out, tallies, FILTERS)
-    return tallies
-
-
-def hold_out_of(corpus: Corpus) -> Mapping[str, int]:
-    """The number of sentences held out of training, by purpose; empty for a grammar corpus."""
-    return corpus.hold_out if isinstance(corpus, FilesCorpus) else {}
-
-
-def write_sources(stage: Path, pairs: Iterable[Pair], held: HeldSentences) -> int:
-    """Write the source lines held out for roles, add them to `held` and return their number."""
-    sources = [source for source, _ in pairs]
+            pairs = islice(chosen, hold_out[split])
+            tallies[split]["read"] = write_split(stage, split, remembered(pairs, held))
+    # Last, so that dev and test are the same with and without them.
+    sources = [source for source, _ in islice(chosen, hold_out.get(ROLES, 0))]
     for source in sources:
         held.add_source(source)
     write_lines(stage / text_name(ROLES, "source"), sources)
-    return len(sources)
+    tallies[ROLES]["read"] = len(sources)
+    write_train(corpus, stage, held, tallies["train"], workers)
+    check_splits(corpus.languages, hold_out, tallies, FILTERS)
+    return filter_table(tallies, FILTERS)
 
 
 def write_train(corpus: Corpus, stage: Path, held: HeldSentences, tally: Counter[str], workers: int) -> None:
@@ -205,9 +198,8 @@ def checked(pairs: Iterable[RawPair], split: str) -> Iterator[Pair]:
         source, target = normalise(raw.source), normalise(raw.target)
         if not source or not target:
             side = "target" if source else "source"
-            raise UserError(
-                f"The {split} pair at line {raw.line} of {raw.file} has an empty {side}: take it out or fill it in."
-            )
+            where = f"The {split} pair at line {raw.line} of {raw.file}"
+            raise UserError(f"{where} has an empty {side}: take it out or fill it in.")
         yield source, target
 
 

@@ -27,7 +27,7 @@ import heapq
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -144,6 +144,8 @@ class HoldOut:
 
     def offer(self, source: str, target: str) -> None:
         """Consider a pair; among several with the same source the first is kept."""
+        if not self.size:
+            return
         key = fingerprint(source)
         if key in self._chosen or (len(self._heap) == self.size and key > -self._heap[0][0]):
             return
@@ -175,3 +177,9 @@ def filter_rows(split: str, tally: Counter[str], filters: Iterable[str]) -> list
         share = removed / before if before else 0.0
         rows.append(dict(zip(TABLE_COLUMNS, (split, name, before, removed, left, share), strict=True)))
     return rows
+
+
+def filter_table(tallies: Mapping[str, Counter[str]], filters: Sequence[str]) -> list[dict[str, object]]:
+    """Rows of the filter table for all splits; dev and test go through the first filter alone."""
+    applied = {"train": filters, "dev": filters[:1], "test": filters[:1]}
+    return [row for split, names in applied.items() for row in filter_rows(split, tallies[split], names)]

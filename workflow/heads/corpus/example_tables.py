@@ -67,7 +67,7 @@ def _of_grammar(corpus: ExamplesCorpus, part: GrammarExamples, split: str) -> It
             f"and the labels {', '.join(LABELS)}."
         )
     for pair in first_of_split(SEED, "test" if split == OUT_OF_DOMAIN else split, part.grammar):
-        yield Example(tuple(pair.text.split(TAB)), pair.label)
+        yield Example(tuple(pair.source.split(TAB)), pair.label)
 
 
 def _of_table(corpus: ExamplesCorpus, part: Table, downloads: Path) -> Iterator[Example]:

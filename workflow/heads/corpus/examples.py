@@ -20,15 +20,15 @@ The output is in Unicode form NFC with single spaces. Memory holds the training 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 
 from heads.base.files import UserError, write_lines
 from heads.base.names import OUT_OF_DOMAIN, ROLES, SPLITS
 from heads.config.corpora import ExamplesCorpus, GrammarPairsCorpus
-from heads.corpus.clean import CONTROL, HoldOut, Pair, evenly, filter_rows, fingerprint, normalise
-from heads.corpus.example_tables import TAB, Example, read_examples
+from heads.corpus.clean import CONTROL, HoldOut, Pair, evenly, filter_table, fingerprint, normalise
+from heads.corpus.example_tables import TAB, read_examples
 from heads.corpus.grammar.inference import Inference, first_of_split
 from heads.corpus.splits import check_splits, text_name, write_split
 
@@ -44,11 +44,14 @@ def build_examples(corpus: ExamplesCorpus, stage: Path, downloads: Path) -> list
     held: set[int] = set()
     for split in ("dev", "test"):
         if split not in corpus.hold_out:
-            pairs = list(labelled(read_examples(corpus, split, downloads), tallies[split]))
+            pairs = [(line_of(one), label) for one, label in labelled(corpus, split, downloads, tallies[split])]
             held.update(same_sentences(text) for text, _ in pairs)
             write_split(stage, split, pairs)
-    candidates = list(clean(corpus, read_examples(corpus, "train", downloads), tallies["train"]))
-    chosen = iter(_chosen(candidates, sum(corpus.hold_out.values())))
+    candidates = list(clean(corpus, downloads, tallies["train"]))
+    chooser = HoldOut(sum(corpus.hold_out.values()))
+    for text, label in candidates:
+        chooser.offer(text, label)
+    chosen = iter(chooser.pairs())
     for split, size in corpus.hold_out.items():
         pairs = list(islice(chosen, size))
         held.update(same_sentences(text) for text, _ in pairs)
@@ -59,19 +62,23 @@ def build_examples(corpus: ExamplesCorpus, stage: Path, downloads: Path) -> list
     write_split(stage, "train", kept)
     write_lines(stage / text_name(ROLES, "source"), [])
     check_splits(corpus.languages, corpus.hold_out, tallies, FILTERS)
-    _check_labels(corpus, {label for _, label in kept})
-    rows = filter_rows("train", tallies["train"], FILTERS)
-    return rows + [row for split in ("dev", "test") for row in filter_rows(split, tallies[split], FILTERS[:1])]
+    met = {label for _, label in kept}
+    if missing := [label for label in corpus.labels.values() if label not in met]:
+        raise UserError(
+            f"The {corpus.languages} corpus has no training example with the label {missing[0]!r}: "
+            "take it out of labels, or correct columns.label."
+        )
+    return filter_table(tallies, FILTERS)
 
 
 def build_grammar_pairs(corpus: GrammarPairsCorpus, stage: Path) -> list[dict[str, object]]:
     """Write the texts of all splits of the grammar, unfiltered, and return the rows of the filter table."""
-    rows = []
+    tallies = {}
     for split in SPLITS:
-        pairs = ((pair.text, pair.label) for pair in grammar_inferences(corpus, split))
-        rows += filter_rows(split, Counter(read=write_split(stage, split, pairs)), FILTERS[:1])
+        pairs = ((pair.source, pair.label) for pair in grammar_inferences(corpus, split))
+        tallies[split] = Counter(read=write_split(stage, split, pairs))
     write_lines(stage / text_name(ROLES, "source"), [])
-    return rows
+    return filter_table(tallies, FILTERS[:1])
 
 
 def grammar_inferences(corpus: GrammarPairsCorpus, split: str) -> Iterator[Inference]:
@@ -81,32 +88,37 @@ def grammar_inferences(corpus: GrammarPairsCorpus, split: str) -> Iterator[Infer
 
 def write_out_of_domain(corpus: ExamplesCorpus, stage: Path, downloads: Path) -> int:
     """Write the out-of-domain test set and return the number of its examples."""
-    return write_split(stage, OUT_OF_DOMAIN, labelled(read_examples(corpus, OUT_OF_DOMAIN, downloads), Counter()))
+    examples = labelled(corpus, OUT_OF_DOMAIN, downloads, Counter())
+    return write_split(stage, OUT_OF_DOMAIN, ((line_of(sentences), label) for sentences, label in examples))
 
 
-def labelled(examples: Iterable[Example], tally: Counter[str]) -> Iterator[Pair]:
-    """Source and target lines of the labelled examples; `tally` counts those `read` and those `unlabelled`."""
-    for sentences, label in examples:
+def line_of(sentences: Iterable[str]) -> str:
+    """The source line of an example."""
+    return TAB.join(map(normalise, sentences))
+
+
+def labelled(
+    corpus: ExamplesCorpus, split: str, downloads: Path, tally: Counter[str]
+) -> Iterator[tuple[Sequence[str], str]]:
+    """Sentences and labels of the labelled examples; `tally` counts those `read` and those `unlabelled`."""
+    for sentences, label in read_examples(corpus, split, downloads):
         tally["read"] += 1
         if label is None:
             tally["unlabelled"] += 1
         else:
-            yield TAB.join(map(normalise, sentences)), label
+            yield sentences, label
 
 
-def clean(corpus: ExamplesCorpus, examples: Iterable[Example], tally: Counter[str]) -> Iterator[Pair]:
-    """Source and target lines of examples that pass filters 1 to 4; `tally` counts those `read` and removed."""
+def clean(corpus: ExamplesCorpus, downloads: Path, tally: Counter[str]) -> Iterator[Pair]:
+    """Source and target lines of train that pass filters 1 to 4; `tally` counts examples `read` and removed."""
     seen: set[Pair] = set()
-    for sentences, label in examples:
-        tally["read"] += 1
-        if label is None:
-            tally["unlabelled"] += 1
-        elif any(map(CONTROL.search, sentences)):
+    for sentences, label in labelled(corpus, "train", downloads, tally):
+        if any(map(CONTROL.search, sentences)):
             tally["control"] += 1
         elif max(len(sentence.split()) for sentence in sentences) > corpus.cleaning.max_words:
             tally["max_words"] += 1
         else:
-            pair = TAB.join(map(normalise, sentences)), label
+            pair = line_of(sentences), label
             if pair in seen:
                 tally["duplicate"] += 1
             else:
@@ -117,21 +129,3 @@ def clean(corpus: ExamplesCorpus, examples: Iterable[Example], tally: Counter[st
 def same_sentences(text: str) -> int:
     """64-bit fingerprint of the sentences of a line, whatever their order."""
     return fingerprint("\0".join(sorted(text.casefold().split(TAB))))
-
-
-def _chosen(candidates: Iterable[Pair], size: int) -> list[Pair]:
-    """`size` of the candidates with distinct texts, all equally likely."""
-    chooser = HoldOut(size)
-    for text, label in candidates if size else ():
-        chooser.offer(text, label)
-    return chooser.pairs()
-
-
-def _check_labels(corpus: ExamplesCorpus, met: set[str]) -> None:
-    """Raise UserError for a label without training examples."""
-    for label in corpus.labels.values():
-        if label not in met:
-            raise UserError(
-                f"The {corpus.languages} corpus has no training example with the label {label!r}: "
-                "take it out of labels, or correct columns.label."
-            )

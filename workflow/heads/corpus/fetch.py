@@ -27,13 +27,8 @@ from heads.base.files import UserError, read_json, write_json, write_text
 from heads.base.seals import sha256_of
 
 CHUNK_BYTES = 1 << 18
-PASSING_ERRORS = (
-    urllib.error.URLError,
-    TimeoutError,
-    ConnectionError,
-    http.client.HTTPException,
-    ssl.SSLError,
-)
+FIRST_WAIT_SECONDS = 2.0
+PASSING_ERRORS = (urllib.error.URLError, TimeoutError, ConnectionError, http.client.HTTPException, ssl.SSLError)
 PASSING_STATUS = (408, 425, 429)
 
 
@@ -53,7 +48,6 @@ def fetch(
     *,
     sha256: str | None,
     attempts: int = 6,
-    first_wait_seconds: float = 2.0,
     timeout_seconds: float = 60.0,
     sleep: Callable[[float], None] = time.sleep,
 ) -> str:
@@ -88,7 +82,7 @@ def fetch(
                 f"{url} cannot be fetched after {attempts} attempts without progress ({reason}): check the network and "
                 f"run again{kept}."
             )
-        sleep(first_wait_seconds * 2 ** (failures - 1))
+        sleep(FIRST_WAIT_SECONDS * 2 ** (failures - 1))
     checksum = check_sha256(url, part, path, sha256)
     part.replace(path)
     state_path(part).unlink(missing_ok=True)

@@ -33,14 +33,6 @@ class RawPair(NamedTuple):
     overlap: float | None
 
 
-class Link(NamedTuple):
-    """One link of an OPUS alignment: two documents, the sentence ids of both sides, the overlap."""
-
-    documents: tuple[str, str]
-    ids: tuple[str, str]
-    overlap: float
-
-
 def open_pairs(part: Part, downloads: Path, languages: tuple[str, str]) -> Iterator[RawPair]:
     """The pairs of one part in order.
 
@@ -157,31 +149,30 @@ def opus_overlaps(overlap: OpusOverlap, downloads: Path) -> Iterator[float]:
     with open_bytes(overlap.links.on_disk(downloads), overlap.links.member) as stream:
         links = opus_links(stream, overlap.links)
         for line, text in enumerate(read_text(overlap.ids, downloads), 1):
-            columns = [column.strip() for column in text.split("\t")]
-            if len(columns) != 4:
+            names = tuple(column.strip() for column in text.split("\t"))
+            if len(names) != 4:
                 raise UserError(
                     f"{overlap.ids}, line {line} does not have the four columns of an OPUS .ids file: check it."
                 )
-            documents, ids = (columns[0], columns[1]), (columns[2], columns[3])
-            found = next((link for link in links if link.documents == documents and link.ids == ids), None)
+            found = next((number for link, number in links if link == names), None)
             if found is None:
                 raise UserError(
                     f"{overlap.ids}, line {line} names a link that is missing or out of order in {overlap.links}: "
                     "take both files from the same OPUS release."
                 )
-            yield found.overlap
+            yield found
 
 
-def opus_links(stream: IO[bytes], file: FileSpec) -> Iterator[Link]:
-    """The links of an OPUS alignment in XML (xces), in order."""
-    documents = ("", "")
+def opus_links(stream: IO[bytes], file: FileSpec) -> Iterator[tuple[tuple[str, ...], float]]:
+    """The links of an OPUS alignment in XML (xces), in order: two documents and the ids of both sides; the overlap."""
+    documents: tuple[str, ...] = ()
     try:
         for event, element in ElementTree.iterparse(stream, events=("start", "end")):
             if event == "start" and element.tag == "linkGrp":
                 documents = (element.attrib["fromDoc"], element.attrib["toDoc"])
             elif event == "end" and element.tag == "link":
                 source, _, target = element.attrib["xtargets"].partition(";")
-                yield Link(documents, (source.strip(), target.strip()), float(element.attrib.get("overlap", 0)))
+                yield (*documents, source.strip(), target.strip()), float(element.attrib.get("overlap", 0))
                 element.clear()
             elif event == "end" and element.tag == "linkGrp":
                 element.clear()

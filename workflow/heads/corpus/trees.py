@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import islice
 from pathlib import Path
 
-from heads.base.files import UserError, atomic_path, open_text
+from heads.base.files import UserError, atomic_path, read_lines
 from heads.config.corpora import ExamplesCorpus, FilesCorpus, GrammarCorpus, GrammarPairsCorpus
 from heads.config.corpus_parts import GrammarTrees
-from heads.corpus.build import grammar_pairs, pairs_of_split
+from heads.corpus.build import grammar_pairs, of_lines
 from heads.corpus.examples import grammar_inferences
 from heads.corpus.fetch import open_bytes
+from heads.corpus.grammar import first_of_split
 from heads.corpus.pairs import BROKEN_FILE
 from heads.corpus.splits import check_file
 from heads.syntax.conllu import Sentence, read_conllu, write_conllu
@@ -20,36 +20,15 @@ SEED = 1
 """Seed of the sentences used in place of a treebank: the demo's, so that the demo's dev sentences come first."""
 
 
-def grammar_trees(corpus: GrammarCorpus, split: str, text: Path) -> Iterator[Sentence]:
-    """The tree of each line of `text`, from the grammar's stream; cleaning may have removed lines."""
-    pairs = grammar_pairs(corpus, split, with_trees=True)
-    with open_text(text) as stream:
-        for number, line in enumerate(stream, 1):
-            pair = next((pair for pair in pairs if pair.source == line.removesuffix("\n")), None)
-            if pair is None:
-                raise UserError(
-                    f"{text}, line {number} does not come from this grammar corpus: build the corpus again."
-                )
-            yield pair.tree
-
-
-def grammar_pair_trees(corpus: GrammarPairsCorpus, split: str, text: Path) -> Iterator[Sentence]:
-    """The trees of the premise and the hypothesis of each line of `text`, one after the other."""
-    pairs = grammar_inferences(corpus, split)
-    with open_text(text) as stream:
-        for number, line in enumerate(stream, 1):
-            pair = next(pairs, None)
-            if pair is None or pair.text != line.removesuffix("\n"):
-                raise UserError(
-                    f"{text}, line {number} does not come from this grammar corpus: build the corpus again."
-                )
+def grammar_trees(corpus: GrammarCorpus | GrammarPairsCorpus, split: str, text: Path) -> Iterator[Sentence]:
+    """The tree of each line of `text`, from the grammar's stream; those of a premise and its hypothesis in turn."""
+    lines = read_lines(text)
+    if isinstance(corpus, GrammarCorpus):
+        yield from (pair.tree for pair in of_lines(grammar_pairs(corpus, split, with_trees=True), str(text), lines))
+    else:
+        for pair in of_lines(grammar_inferences(corpus, split), str(text), lines):
             yield pair.premise.tree
             yield pair.hypothesis.tree
-
-
-def held_out_trees(count: int) -> Iterator[Sentence]:
-    """The trees of `count` distinct sentences that no grammar corpus trains on."""
-    return (pair.tree for pair in islice(pairs_of_split(SEED, "dev", with_trees=True), count))
 
 
 def write_treebank(corpus: FilesCorpus | ExamplesCorpus, split: str, downloads: Path, out: Path) -> None:
@@ -61,7 +40,9 @@ def write_treebank(corpus: FilesCorpus | ExamplesCorpus, split: str, downloads: 
     learnt = corpus.parser_trees if isinstance(corpus, FilesCorpus) else None
     treebank_file = {"dev": corpus.trees, "train": learnt}.get(split)
     if isinstance(treebank_file, GrammarTrees):
-        write_conllu(out, held_out_trees(treebank_file.grammar))
+        # No grammar corpus trains on sentences of dev.
+        pairs = first_of_split(SEED, "dev", treebank_file.grammar, with_trees=True)
+        write_conllu(out, (pair.tree for pair in pairs))
         return
     if treebank_file is None:
         raise UserError(

@@ -12,6 +12,7 @@ import hashlib
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 
 from heads.corpus.distinct import SeenBefore
 from heads.corpus.grammar.english import in_order, surface, tree
@@ -52,6 +53,11 @@ def stream(seed: int, *, with_trees: bool = True) -> Iterator[Pair]:
         if seen.add(source):
             gold = (tree(words), links_of(words, russian)) if with_trees else (NO_TREE, ())
             yield Pair(source, without_signs(russian), *gold)
+
+
+def first_of_split(seed: int, split: str, count: int, *, with_trees: bool = False) -> Iterator[Pair]:
+    """The first `count` pairs of a split, the same at every call."""
+    return islice((pair for pair in stream(seed, with_trees=with_trees) if split_of(pair.target) == split), count)
 
 
 def split_of(sentence: str) -> str:

@@ -89,7 +89,7 @@ class Inference:
     label: str
 
     @property
-    def text(self) -> str:
+    def source(self) -> str:
         """Both sentences on one line of a corpus, separated by a tab."""
         return f"{self.premise.text}\t{self.hypothesis.text}"
 
@@ -105,7 +105,7 @@ def squares(seed: int, templates: Sequence[Sequence[str]] = TEMPLATES) -> Iterat
 
 def first_of_split(seed: int, split: str, count: int) -> Iterator[Inference]:
     """The first `count` pairs of a split, the same at every call; each square belongs to one split."""
-    found = (nine for nine in squares(seed) if split_of(nine[0].text) == split)
+    found = (nine for nine in squares(seed) if split_of(nine[0].source) == split)
     return islice(chain.from_iterable(found), count)
 
 

@@ -1,0 +1,159 @@
+"""Gold trees of a corpus: those of the grammar beside its text, and a treebank that is unpacked once it reads well."""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from heads.base.files import UserError, read_lines
+from heads.base.names import SIDES, SPLITS
+from heads.corpus import grammar
+from heads.corpus.build import build
+from heads.syntax.conllu import Sentence, place, read_conllu
+from tiny_corpora import TREE, Entry, entry, write_trees
+
+COUNTS = {"train": 60, "dev": 7, "test": 5}
+
+
+def numbers(seed: int, *, with_trees: bool = False) -> Iterator[SimpleNamespace]:
+    """A stand-in for the grammar: sentences "word N", every fifth too long for the cleaning of `demo`."""
+    for number in range(seed, 10**6):
+        words = ["word", str(number)] + ["again"] * (5 if number % 5 == 0 else 0)
+        tree = place((word, word, "X", 0 if index == 0 else 1, "dep", True) for index, word in enumerate(words))
+        yield SimpleNamespace(source=" ".join(words), target=f"{number} s l o", tree=tree if with_trees else None)
+
+
+def by_number(sentence: str) -> str:
+    return {0: "dev", 1: "test"}.get(next(int(word) for word in sentence.split() if word.isdigit()) % 7, "train")
+
+
+@pytest.fixture
+def stand_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(grammar, "stream", numbers)
+    monkeypatch.setattr(grammar, "split_of", by_number)
+
+
+def demo(tmp_path: Path, max_words: int = 6) -> Entry:
+    """Build a corpus of the grammar and return its entry."""
+    cleaning = {"max_words": max_words, "max_length_ratio": 9.0}
+    given = {"kind": "grammar", "source": "en", "target": "ru", "seed": 3, "pairs": COUNTS, "cleaning": cleaning}
+    build(given, tmp_path / "out", tmp_path)
+    return given
+
+
+def trees_of(given: Entry, tmp_path: Path, split: str) -> list[Sentence]:
+    """The trees that the command writes beside the text."""
+    return list(read_conllu(write_trees(given, split, tmp_path / f"out/{split}.conllu")))
+
+
+def test_a_generated_corpus_takes_the_first_pairs_of_each_split_and_cleans_training_only(
+    tmp_path: Path, stand_in: None
+) -> None:
+    demo(tmp_path)
+    for split, count in COUNTS.items():
+        first = islice((pair.source for pair in numbers(3) if by_number(pair.source) == split), count)
+        kept = [line for line in first if split != "train" or "again" not in line]
+        assert read_lines(tmp_path / f"out/{split}.source.txt") == kept and len(kept) <= count
+    assert len(read_lines(tmp_path / "out/train.source.txt")) < 60
+
+
+@pytest.mark.parametrize("split", SPLITS)
+def test_generated_trees_stand_beside_the_text_even_where_cleaning_left_lines_out(
+    tmp_path: Path, stand_in: None, split: str
+) -> None:
+    trees = trees_of(demo(tmp_path), tmp_path, split)
+    assert [tree.text for tree in trees] == read_lines(tmp_path / f"out/{split}.source.txt")
+
+
+def test_trees_for_a_text_that_is_not_of_the_grammar_are_refused(tmp_path: Path, stand_in: None) -> None:
+    given = demo(tmp_path)
+    with (tmp_path / "out/dev.source.txt").open("a", encoding="utf-8") as stream:
+        stream.write("no such sentence\n")
+    with pytest.raises(UserError, match=r"dev\.source\.txt, line 8 does not come from this grammar"):
+        trees_of(given, tmp_path, "dev")
+    assert not (tmp_path / "out/dev.conllu").exists()
+
+
+def test_texts_of_the_embedded_grammar_have_their_trees_and_no_sentence_in_two_splits_on_either_side(
+    tmp_path: Path,
+) -> None:
+    given = demo(tmp_path, max_words=100)
+    for split, count in COUNTS.items():
+        lines = read_lines(tmp_path / f"out/{split}.source.txt")
+        assert len(lines) == len(set(lines))
+        assert len(lines) == count or split == "train"
+        assert [tree.text for tree in trees_of(given, tmp_path, split)] == lines
+    for side in SIDES:
+        found = [line for split in SPLITS for line in set(read_lines(tmp_path / f"out/{split}.{side}.txt"))]
+        assert len(found) == len(set(found))
+
+
+def test_the_treebank_of_a_corpus_in_files_is_unpacked_as_it_is(tmp_path: Path) -> None:
+    (tmp_path / "t.conllu.gz").write_bytes(gzip.compress(TREE.encode()))
+    out = write_trees(entry(tmp_path, trees="t.conllu.gz"), "dev", tmp_path / "out/dev.conllu")
+    assert out.read_text() == TREE
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (gzip.compress(TREE.replace("\t2\t", "\tx\t").encode()), ", line 1"),
+        (gzip.compress(TREE.encode() * 99)[:-20], " cannot be read to its end"),
+        (b"no gzip", " cannot be read to its end"),
+        (gzip.compress(b""), " holds no sentence"),
+        (gzip.compress(b"\n\n"), " holds no sentence"),
+    ],
+    ids=["head", "cut", "no-gzip", "empty", "blank"],
+)
+def test_a_treebank_that_is_damaged_or_empty_is_refused_and_named(tmp_path: Path, content: bytes, words: str) -> None:
+    (tmp_path / "t.conllu.gz").write_bytes(content)
+    with pytest.raises(UserError, match=rf"t\.conllu\.gz{words}"):
+        write_trees(entry(tmp_path, trees="t.conllu.gz"), "dev", tmp_path / "out/dev.conllu")
+    assert not list(tmp_path.glob("out/*.conllu*"))
+
+
+@pytest.mark.parametrize("split", ["dev", "test"])
+def test_trees_that_a_corpus_does_not_have_are_refused(tmp_path: Path, split: str) -> None:
+    (tmp_path / "t.conllu").write_text(TREE)
+    with pytest.raises(UserError, match=f"no trees for {split}"):
+        write_trees(entry(tmp_path, trees=None if split == "dev" else "t.conllu"), split, tmp_path / "out/a.conllu")
+    assert not list(tmp_path.glob("out/*.conllu"))
+
+
+def grammar_lines(tmp_path: Path, count: int | str) -> list[list[list[str]]]:
+    """The columns of each word of each sentence, as the command writes them for `trees: {grammar: count}`."""
+    given = entry(tmp_path, trees={"grammar": count})
+    written = write_trees(given, "dev", tmp_path / "out/dev.conllu").read_text(encoding="utf-8")
+    words = [[line.split("\t") for line in one.split("\n") if line[:1].isdigit()] for one in written.split("\n\n")]
+    return [sentence for sentence in words if sentence]
+
+
+def test_the_grammar_writes_so_many_distinct_trees_each_with_one_root_the_same_each_time(tmp_path: Path) -> None:
+    found = grammar_lines(tmp_path, 40)
+    assert found == grammar_lines(tmp_path, "40")
+    assert found[:15] == grammar_lines(tmp_path, 15)
+    assert len({tuple(word[1] for word in sentence) for sentence in found}) == len(found) == 40
+    for sentence in found:
+        heads = {word[0]: word[6] for word in sentence}
+        assert [word[7] == "root" for word in sentence] == [head == "0" for head in heads.values()]
+        assert [*heads.values()].count("0") == 1
+        for word in heads:
+            path = [word]
+            while path[-1] != "0":
+                path.append(heads[path[-1]])
+                assert len(path) <= len(sentence) + 1, "a word hangs on itself"
+
+
+def test_no_sentence_that_heads_are_measured_on_is_trained_on_in_a_corpus_of_the_grammar(tmp_path: Path) -> None:
+    """With the same seed, so that one stream gives both: a text may be made from such a corpus."""
+    measured = [tree.text for tree in trees_of(entry(tmp_path, trees={"grammar": 25}), tmp_path, "dev")]
+    pairs = {"train": 900, "dev": 25, "test": 1}
+    given = {"kind": "grammar", "source": "en", "target": "ru", "seed": 1, "pairs": pairs}
+    build({**given, "cleaning": {"max_words": 100, "max_length_ratio": 9.0}}, tmp_path / "out", tmp_path)
+    assert not {*measured} & {*read_lines(tmp_path / "out/train.source.txt")}
+    assert measured == read_lines(tmp_path / "out/dev.source.txt"), "they are the demo's"
