@@ -40,11 +40,6 @@ class _Places(NamedTuple):
     label: int
     only: Mapping[int, str]
 
-    @property
-    def last(self) -> int:
-        """Position of the last column that is read."""
-        return max(*self.sentences, self.label, *self.only)
-
 
 def read_examples(corpus: ExamplesCorpus, split: str, downloads: Path) -> Iterator[Example]:
     """The examples of a split in order, from its tables (with the sentences unchanged) or from the grammar.
@@ -76,9 +71,10 @@ def _of_table(corpus: ExamplesCorpus, part: Table, downloads: Path) -> Iterator[
     if first is None:
         raise UserError(f"{part.table} is empty: give a table with one example per line.")
     places = _places(corpus, part, _cells(first[1]))
+    last = max(*places.sentences, places.label, *places.only)
     for line, text in lines if corpus.columns.named else chain([first], lines):
         cells = _cells(text)
-        if len(cells) != places.columns and not (part.ragged and places.last < len(cells) < places.columns):
+        if len(cells) != places.columns and not (part.ragged and last < len(cells) < places.columns):
             raise UserError(
                 f"{part.table}, line {line} has {len(cells)} columns, but its first line has {places.columns}: fix it."
             )

@@ -9,7 +9,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import islice, zip_longest
+from itertools import groupby, islice, zip_longest
 from pathlib import Path
 
 from heads.base.files import UserError, atomic_path, open_text
@@ -68,14 +68,20 @@ class Sentence:
         return "".join(parts[:-1])
 
 
-def place(words: Iterable[Word], sent_id: str = "") -> Sentence:
-    """A sentence of plain words, with the character spans filled in."""
+def place(words: Iterable[Word], multiword: Iterable[Span] = (), sent_id: str = "") -> Sentence:
+    """A sentence of words, some of them parts of multiword tokens, with the character spans filled in."""
+    ranges = {first: (last, form, space) for first, last, form, space in multiword}
     tokens: list[Token] = []
-    start = 0
-    for form, lemma, upos, head, relation, space_after in words:
-        end = start + len(form)
-        tokens.append(Token(form, lemma, upos, head, relation, space_after, start, end))
-        start = end + space_after
+    start, last, shared, shared_space = 0, 0, "", True
+    for index, (form, lemma, upos, head, relation, space_after) in enumerate(words, start=1):
+        if index in ranges:
+            last, shared, shared_space = ranges[index]
+        inside = index <= last
+        surface, space = (shared, shared_space) if inside else (form, space_after)
+        end = start + len(surface)
+        tokens.append(Token(form, lemma, upos, head, relation, space, start, end, shared if inside else ""))
+        if index >= last:
+            start = end + space
     return Sentence(tuple(tokens), sent_id)
 
 
@@ -136,31 +142,16 @@ def write_conllu(path: Path, sentences: Iterable[Sentence]) -> None:
 
 
 def _rows(sentence: Sentence) -> Iterator[str]:
-    tokens = sentence.tokens
-    range_end = 0
-    for index, token in enumerate(tokens, start=1):
-        inside = index <= range_end
-        if token.range_form and not inside:
-            range_end = index
-            while range_end < len(tokens) and tokens[range_end].range_form and tokens[range_end].start == token.start:
-                range_end += 1
-            inside = True
-            misc = "_" if token.space_after else "SpaceAfter=No"
-            yield "\t".join([f"{index}-{range_end}", token.range_form, *"_" * 7, misc])
-        misc = "_" if token.space_after or inside else "SpaceAfter=No"
-        cells = [
-            str(index),
-            token.form,
-            token.lemma,
-            token.upos,
-            "_",
-            "_",
-            str(token.head),
-            token.relation,
-            "_",
-            misc,
-        ]
-        yield "\t".join(cells)
+    numbered = enumerate(sentence.tokens, start=1)
+    for (_, multiword), group in groupby(numbered, lambda one: (one[1].start, one[1].range_form)):
+        words = list(group)
+        if multiword:
+            misc = "_" if words[0][1].space_after else "SpaceAfter=No"
+            yield "\t".join([f"{words[0][0]}-{words[-1][0]}", multiword, *"_" * 7, misc])
+        for index, token in words:
+            misc = "_" if token.space_after or multiword else "SpaceAfter=No"
+            tree = (str(token.head), token.relation)
+            yield "\t".join([str(index), token.form, token.lemma, token.upos, "_", "_", *tree, "_", misc])
 
 
 def _sentence(path: Path, lines: list[tuple[int, str]]) -> Sentence:
@@ -189,7 +180,7 @@ def _sentence(path: Path, lines: list[tuple[int, str]]) -> Sentence:
                 raise UserError(f"{path}, line {number}: the head {cells[6]!r} is not a number; {RULE}.")
             words.append((cells[1], cells[2], cells[3], int(cells[6]), cells[7], space_after))
     _check(path, lines[-1][0], words, spans)
-    return Sentence(_spanned(words, spans), sent_id)
+    return place(words, spans, sent_id)
 
 
 def _range(path: Path, number: int, cell: str, count: int) -> tuple[int, int]:
@@ -199,21 +190,15 @@ def _range(path: Path, number: int, cell: str, count: int) -> tuple[int, int]:
     return int(first), int(last)
 
 
-def _check(
-    path: Path,
-    number: int,
-    words: list[Word],
-    spans: list[Span],
-) -> None:
+def _check(path: Path, number: int, words: list[Word], spans: list[Span]) -> None:
     if not words:
         raise UserError(f"{path}, line {number}: the sentence that ends here has no words; {RULE}.")
-    too_far = [head for _, _, _, head, _, _ in words if head > len(words)]
-    if too_far:
+    heads = [head for _, _, _, head, _, _ in words]
+    if too_far := [head for head in heads if head > len(words)]:
         raise UserError(f"{path}, line {number}: head {too_far[0]} lies beyond the {len(words)} words above; {RULE}.")
     if spans and spans[-1][1] > len(words):
         raise UserError(f"{path}, line {number}: a range ends at {spans[-1][1]} of {len(words)} words; {RULE}.")
-    circle = _circle([head for _, _, _, head, _, _ in words])
-    if circle:
+    if circle := _circle(heads):
         raise UserError(f"{path}, line {number}: word {circle} of the sentence above depends on itself; {RULE}.")
 
 
@@ -229,20 +214,3 @@ def _circle(heads: list[int]) -> int:
             word = heads[word - 1]
         rooted.update(way)
     return 0
-
-
-def _spanned(words: list[Word], spans: list[Span]) -> tuple[Token, ...]:
-    ranges = {first: (last, form, space) for first, last, form, space in spans}
-    tokens: list[Token] = []
-    start, last, shared, shared_space = 0, 0, "", True
-    for index, (form, lemma, upos, head, relation, space_after) in enumerate(words, start=1):
-        if index in ranges:
-            last, shared, shared_space = ranges[index]
-        inside = index <= last
-        surface = shared if inside else form
-        space = shared_space if inside else space_after
-        end = start + len(surface)
-        tokens.append(Token(form, lemma, upos, head, relation, space, start, end, shared if inside else ""))
-        if index >= last:
-            start = end + space
-    return tuple(tokens)

@@ -7,7 +7,7 @@ from functools import cache, partial
 from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import IO, Any, Protocol
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,17 +22,8 @@ from heads.text.labels import LABELS, Labels
 from heads.text.vocabulary import ID, OFFSET, Vocabulary, batched_lines, facts_of
 from heads.text.wordpieces import WORD_PIECES, WordPieces
 
-
-class Encodes(Protocol):
-    """Maps lines to ids: a vocabulary, or labels, read from the file `path`."""
-
-    path: Path
-
-    def __len__(self) -> int:
-        """Number of ids."""
-
-    def arrays(self, sentences: list[str], /) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-        """Concatenated ids of all lines, and the number of ids of each."""
+Encodes = Vocabulary | Labels
+"""What maps lines to ids, read from the file `path`."""
 
 
 def encode_file(text: Path, vocabulary: Encodes, tokens: Path, workers: int = 1) -> None:

@@ -30,7 +30,7 @@ def renumbered(content: bytes, names: Sequence[str], origin: Path, signs: Collec
     try:
         model.ParseFromString(content)
     except message.DecodeError:
-        raise UserError(f"{origin} is not a SentencePiece model, or is damaged: copy it again.") from None
+        model.Clear()
     kind = written.ModelProto.SentencePiece
     cut_out = {piece.piece: piece for piece in model.pieces if piece.type not in (kind.CONTROL, kind.UNKNOWN)}
     if not cut_out:

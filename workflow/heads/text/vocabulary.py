@@ -178,7 +178,7 @@ class Vocabulary:
 
     def subwords(self, ids: Iterable[int]) -> list[str]:
         """The text of each subword; a blank before it is shown as U+2581."""
-        return [str(self.processor.id_to_piece(int(i))) for i in ids]
+        return [self.subword(int(number)) for number in ids]
 
     def spans(self, sentence: str) -> tuple[list[int], list[Span]]:
         """Subword ids of a sentence, and the characters each covers (blanks before a word belong to its subword).
