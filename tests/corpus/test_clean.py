@@ -62,13 +62,7 @@ def test_text_is_composed_and_its_spaces_are_single() -> None:
 
 
 def test_only_an_exact_pair_is_a_duplicate_and_the_counts_add_up() -> None:
-    pairs = [
-        raw("a cat", "кот"),
-        raw("a  cat", "кот"),
-        raw("a cat", "кошка"),
-        raw("", "x"),
-        raw("1 2 3 4", "1"),
-    ]
+    pairs = [raw("a cat", "кот"), raw("a  cat", "кот"), raw("a cat", "кошка"), raw("", "x"), raw("1 2 3 4", "1")]
     tally: Counter[str] = Counter()
     kept = list(clean([*pairs, raw("A cat", "кот")], LIMITS, SeenBefore(1000), tally))
     assert kept == [("a cat", "кот"), ("a cat", "кошка"), ("A cat", "кот")]
@@ -107,18 +101,8 @@ def test_a_limit_is_met_exactly_and_taken_evenly(available: int, limit: int) -> 
 def test_the_table_of_filters_goes_on_from_row_to_row() -> None:
     rows = filter_rows("train", Counter(read=20, empty=5, max_words=3, limit=12), FILTERS)
     assert [row["filter"] for row in rows] == list(FILTERS)
-    assert [(row["pairs_in"], row["pairs_removed"], row["pairs_left"]) for row in rows] == [
-        *[
-            (20, 5, 15),
-            (15, 0, 15),
-            (15, 3, 12),
-            (12, 0, 12),
-            (12, 0, 12),
-            (12, 0, 12),
-            (12, 0, 12),
-            (12, 12, 0),
-        ]
-    ]
+    counts = [(row["pairs_in"], row["pairs_removed"], row["pairs_left"]) for row in rows]
+    assert counts == [(20, 5, 15), (15, 0, 15), (15, 3, 12), *[(12, 0, 12)] * 4, (12, 12, 0)]
     assert rows[0]["share_removed"] == 0.25
 
 

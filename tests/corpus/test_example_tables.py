@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import zipfile
 from collections import Counter
 from pathlib import Path
@@ -19,8 +18,8 @@ from heads.corpus.alignments import alignment_of
 from heads.corpus.build import build, build_out_of_domain
 from heads.corpus.splits import OUT_OF_DOMAIN_NAMES, OUTPUT_NAMES
 from heads.corpus.trees import write_treebank
+from tiny_corpora import TREE, Entry, built, refused, write
 
-Entry = dict[str, Any]
 HEADER = "id\tverdict\tfirst\tsecond\tnote"
 TRAIN = [
     HEADER,
@@ -30,11 +29,6 @@ TRAIN = [
 ]
 DEV = [HEADER, "4\tC\tOne bird sings .\tNo bird sings .\t", "5\t-\tWho ?\tWhat ?\t"]
 TEST = [HEADER, "6\tE\tTwo men talk .\tMen talk .\t", "7\tN\tTwo men talk .\tIt rains .\t", "8\t-\t\t\t"]
-
-
-def write(path: Path, lines: list[str], *, end: str = "\n") -> None:
-    content = "".join(f"{line}{end}" for line in lines).encode()
-    path.write_bytes(gzip.compress(content) if path.suffix == ".gz" else content)
 
 
 def entry(folder: Path, **changes: Any) -> Entry:
@@ -53,11 +47,7 @@ def entry(folder: Path, **changes: Any) -> Entry:
 
 @pytest.fixture
 def data(tmp_path: Path) -> Path:
-    folder = tmp_path / "data"
-    folder.mkdir()
-    for split, lines in (("train", TRAIN), ("dev", DEV), ("test", TEST)):
-        write(folder / f"{split}.tsv", lines)
-    return folder
+    return write(tmp_path / "data", {"train.tsv": TRAIN, "dev.tsv": DEV, "test.tsv": TEST})
 
 
 def examples(given: Entry, out: Path, split: str) -> list[tuple[str, str]]:
@@ -70,13 +60,6 @@ def removed(out: Path, split: str) -> dict[str, int]:
     return {row["filter"]: int(row["pairs_removed"]) for row in read_tsv(out / "filters.tsv") if row["split"] == split}
 
 
-def refused(given: Entry, out: Path, words: str) -> None:
-    with pytest.raises(UserError, match=words) as caught:
-        build(given, out, out.parent)
-    assert "\n" not in str(caught.value)
-    assert not out.exists() or not any(out.iterdir())
-
-
 def test_a_line_has_premise_tab_hypothesis_and_the_label_that_the_settings_give_its_word(
     data: Path, tmp_path: Path
 ) -> None:
@@ -85,12 +68,12 @@ def test_a_line_has_premise_tab_hypothesis_and_the_label_that_the_settings_give_
         ("A dog runs .\tIt is late .", "neutral"),
         ("A cat sleeps .\tNo cat sleeps .", "contradicted"),
     ]
-    assert {path.name for path in (tmp_path / "out").iterdir()} == {*OUTPUT_NAMES}
+    assert built(tmp_path / "out") == {*OUTPUT_NAMES}
     assert read_lines(tmp_path / "out/roles.source.txt") == []
 
 
 def test_examples_without_a_label_are_left_out_of_every_split_and_counted(data: Path, tmp_path: Path) -> None:
-    write(data / "train.tsv", [*TRAIN, "9\t-\tx\t\tempty, but of no account"])
+    write(data, {"train.tsv": [*TRAIN, "9\t-\tx\t\tempty, but of no account"]})
     out = tmp_path / "out"
     assert len(examples(entry(data), out, "train")) == 3
     assert read_lines(out / "dev.source.txt") == ["One bird sings .\tNo bird sings ."]
@@ -104,7 +87,7 @@ def test_examples_without_a_label_are_left_out_of_every_split_and_counted(data: 
 
 
 def test_a_quotation_mark_is_a_character_like_any_other(data: Path, tmp_path: Path) -> None:
-    write(data / "train.tsv", [*TRAIN, '9\tN\t"He left\tHe said "no\tx', "10\tE\tHe went\tHe left\tx"])
+    write(data, {"train.tsv": [*TRAIN, '9\tN\t"He left\tHe said "no\tx', "10\tE\tHe went\tHe left\tx"]})
     assert examples(entry(data), tmp_path / "out", "train")[3:] == [
         ('"He left\tHe said "no', "neutral"),
         ("He went\tHe left", "entailed"),
@@ -115,7 +98,7 @@ def test_one_sentence_alone_stands_in_a_table_without_names_whose_first_line_is_
     data: Path, tmp_path: Path
 ) -> None:
     for split, word in (("train", "good"), ("dev", "fine"), ("test", "fair")):
-        write(data / f"{split}.tsv", [f"x\t0\t*\t{word} book the", f"x\t1\t\tthe {word} book"])
+        write(data, {f"{split}.tsv": [f"x\t0\t*\t{word} book the", f"x\t1\t\tthe {word} book"]})
     cola = {"columns": {"premise": 3, "label": 1}, "labels": {0: "unacceptable", 1: "acceptable"}, "unlabelled": None}
     out = tmp_path / "out"
     assert examples(entry(data, **cola), out, "train") == [
@@ -133,25 +116,25 @@ def test_tables_are_read_packed_in_an_archive_from_a_download_and_with_other_lin
     table: dict[str, Any] = {"path": "train.tsv"}
     if form == "gz":
         table = {"path": "train.tsv.gz"}
-        write(data / "train.tsv.gz", TRAIN)
+        write(data, {"train.tsv.gz": TRAIN})
     elif form == "zip":
         table = {"path": "all.zip", "member": "in/train.tsv"}
         with zipfile.ZipFile(data / "all.zip", "w") as archive:
             archive.writestr("in/train.tsv", "\ufeff" + "\n".join(TRAIN))
     elif form == "download":
         table = {"url": "https://there/train.tsv"}
-        write(tmp_path / download_name(table["url"]), TRAIN)
+        write(tmp_path, {download_name(table["url"]): TRAIN})
     else:
         # The label comes last, where a line ending would stick to it.
         swapped = [line.split("\t") for line in TRAIN]
-        write(data / "train.tsv", ["\t".join([c[2], c[3], c[1]]) for c in swapped], end="\r\n")
+        write(data, {"train.tsv": [f"{c[2]}\t{c[3]}\t{c[1]}\r" for c in swapped]})
     given = entry(data, train=[{"table": table}])
     assert examples(given, tmp_path / "out", "train") == plain
     assert downloads_of(given) == ([table["url"]] if form == "download" else [])
 
 
 def test_lines_of_one_table_are_told_apart_by_a_word_in_a_column(data: Path, tmp_path: Path) -> None:
-    write(data / "all.tsv", [HEADER, *(line[:-1] + "T" for line in TRAIN[1:]), *(f"{line}D" for line in DEV[1:])])
+    write(data, {"all.tsv": [HEADER, *(line[:-1] + "T" for line in TRAIN[1:]), *(f"{line}D" for line in DEV[1:])]})
     both = {split: [{"table": "all.tsv", "only": {"note": word}}] for split, word in (("train", "T"), ("dev", "D"))}
     out = tmp_path / "out"
     assert len(examples(entry(data, **both), out, "train")) == 3
@@ -161,13 +144,13 @@ def test_lines_of_one_table_are_told_apart_by_a_word_in_a_column(data: Path, tmp
 def test_lines_may_end_early_where_a_table_is_said_to_be_ragged_and_no_column_that_is_read_is_missing(
     data: Path, tmp_path: Path
 ) -> None:
-    write(data / "train.tsv", [*TRAIN, "9\tE\ta b\tb c"])
+    write(data, {"train.tsv": [*TRAIN, "9\tE\ta b\tb c"]})
     refused(entry(data), tmp_path / "out", r"train\.tsv, line 5 has 4 columns, but its first line has 5: fix it\.$")
     ragged = entry(data, train=[{"table": "train.tsv", "ragged": True}])
     assert examples(ragged, tmp_path / "out", "train")[3] == ("a b\tb c", "entailed")
-    write(data / "train.tsv", [*TRAIN, "9\tE\ta b"])
+    write(data, {"train.tsv": [*TRAIN, "9\tE\ta b"]})
     refused(ragged, tmp_path / "other", r"train\.tsv, line 5 has 3 columns")
-    write(data / "train.tsv", [*TRAIN, "9\tE\ta b\tb c\tx\ty"])
+    write(data, {"train.tsv": [*TRAIN, "9\tE\ta b\tb c\tx\ty"]})
     refused(ragged, tmp_path / "other", r"train\.tsv, line 5 has 6 columns")
 
 
@@ -182,7 +165,7 @@ def test_each_filter_takes_its_examples_and_is_counted(data: Path, tmp_path: Pat
         "15\tN\tMen talk .\tTwo men talk .\t",
         "16\tC\tTwo men talk .\tNobody talks .\t",
     ]
-    write(data / "train.tsv", [*TRAIN, *more])
+    write(data, {"train.tsv": [*TRAIN, *more]})
     out = tmp_path / "out"
     assert examples(entry(data), out, "train")[3:] == [
         ("one two three four five six\tone", "neutral"),
@@ -195,19 +178,19 @@ def test_each_filter_takes_its_examples_and_is_counted(data: Path, tmp_path: Pat
 
 def test_held_out_examples_are_distinct_stand_in_no_other_split_and_leave_the_rest(data: Path, tmp_path: Path) -> None:
     lines = [f"{n}\t{'ENC'[n % 3]}\tword {n // 2}\tother {n % 2}\t" for n in range(40)]
-    write(data / "train.tsv", [HEADER, *lines])
+    write(data, {"train.tsv": [HEADER, *lines]})
     given, out = entry(data, dev=None, test=None, hold_out={"dev": 7, "test": 5}), tmp_path / "out"
     build(given, out, tmp_path)
     texts = {split: read_lines(out / f"{split}.source.txt") for split in ("train", "dev", "test")}
     assert [len(texts[split]) for split in ("train", "dev", "test")] == [28, 7, 5]
     assert len({text for split in texts.values() for text in split}) == 40
-    write(data / "train.tsv", [HEADER, *lines[:11]])
+    write(data, {"train.tsv": [HEADER, *lines[:11]]})
     refused(given, tmp_path / "few", "too few distinct sources to hold out 5 for test")
 
 
 def test_a_limit_takes_evenly_from_all_tables(data: Path, tmp_path: Path) -> None:
     for name, letter in (("one", "a"), ("two", "b")):
-        write(data / f"{name}.tsv", [HEADER, *(f"{n}\t{'ENC'[n % 3]}\t{letter} {n}\tx\t" for n in range(20))])
+        write(data, {f"{name}.tsv": [HEADER, *(f"{n}\t{'ENC'[n % 3]}\t{letter} {n}\tx\t" for n in range(20))]})
     given = entry(data, train=[{"table": "one.tsv"}, {"table": "two.tsv"}], limit=10)
     kept = [text[0] for text, _ in examples(given, tmp_path / "out", "train")]
     assert Counter(kept) == {"a": 5, "b": 5} and removed(tmp_path / "out", "train")["limit"] == 30
@@ -240,11 +223,9 @@ def test_a_limit_takes_evenly_from_all_tables(data: Path, tmp_path: Path) -> Non
 def test_a_fault_in_a_table_is_told_in_one_sentence_and_leaves_nothing_behind(
     data: Path, tmp_path: Path, lines: list[str], changes: Entry, words: str
 ) -> None:
-    write(data / "train.tsv", [*TRAIN, *lines])
-    write(data / "empty.tsv", [])
-    write(data / "bare.tsv", [HEADER])
-    write(data / "twice.tsv", [HEADER.replace("note", "first")])
-    (data / "latin.tsv").write_bytes(f"{HEADER}\n1\tE\tcaf\u00e9\tx\t\n".encode("latin-1"))
+    write(data, {"train.tsv": [*TRAIN, *lines]})
+    write(data, {"empty.tsv": [], "bare.tsv": [HEADER], "twice.tsv": [HEADER.replace("note", "first")]})
+    write(data, {"latin.tsv": f"{HEADER}\n1\tE\tcaf\u00e9\tx\t\n".encode("latin-1")})
     refused(entry(data, **changes), tmp_path / "out", words)
 
 
@@ -277,14 +258,14 @@ def test_settings_of_examples_that_contradict_each_other_are_refused(changes: En
 
 def test_another_domain_is_written_as_test_is_and_only_where_there_is_one(data: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    write(data / "far.tsv", [HEADER, "1\tN\tfar  off\tnear\t", "2\t-\tno\tlabel\t"])
+    write(data, {"far.tsv": [HEADER, "1\tN\tfar  off\tnear\t", "2\t-\tno\tlabel\t"]})
     build_out_of_domain(entry(data, out_of_domain=[{"table": "far.tsv"}]), out, tmp_path)
-    assert {path.name for path in out.iterdir()} == {*OUT_OF_DOMAIN_NAMES}
+    assert built(out) == {*OUT_OF_DOMAIN_NAMES}
     assert read_lines(out / "out_of_domain.source.txt") == ["far off\tnear"]
     assert read_lines(out / "out_of_domain.target.txt") == ["neutral"]
     with pytest.raises(UserError, match="The en corpus has no test set of another domain"):
         build_out_of_domain(entry(data), out, tmp_path)
-    write(data / "far.tsv", [HEADER])
+    write(data, {"far.tsv": [HEADER]})
     with pytest.raises(UserError, match="files under out_of_domain of the en corpus hold no pair"):
         build_out_of_domain(entry(data, out_of_domain=[{"table": "far.tsv"}]), out, tmp_path)
 
@@ -350,12 +331,11 @@ def test_pairs_of_the_grammar_are_refused_where_labels_or_columns_are_others(
 
 
 def test_a_corpus_of_examples_may_bring_trees(data: Path, tmp_path: Path) -> None:
-    tree = "1\tDogs\tdog\tNOUN\t_\t_\t2\tnsubj\t_\t_\n2\tbark\tbark\tVERB\t_\t_\t0\troot\t_\t_\n\n"
-    (data / "trees.conllu").write_text(tree, encoding="utf-8")
+    (data / "trees.conllu").write_text(TREE, encoding="utf-8")
     given = parse_corpus(entry(data, trees="trees.conllu"))
     assert isinstance(given, ExamplesCorpus)
     write_treebank(given, "dev", tmp_path, tmp_path / "dev.conllu")
-    assert (tmp_path / "dev.conllu").read_text(encoding="utf-8") == tree
+    assert (tmp_path / "dev.conllu").read_text(encoding="utf-8") == TREE
     with pytest.raises(UserError, match="The en corpus has no trees for train"):
         write_treebank(given, "train", tmp_path, tmp_path / "train.conllu")
     with pytest.raises(UserError, match=r"The de corpus has trees\.grammar, but the grammar writes trees for en only"):

@@ -7,7 +7,6 @@ import io
 import tarfile
 import zipfile
 from pathlib import Path
-from typing import Literal
 
 import pytest
 
@@ -102,57 +101,49 @@ def test_a_file_that_is_there_is_checked_and_not_fetched(tmp_path: Path) -> None
     assert site.asked == []
 
 
-def make_tar(path: Path, mode: Literal["w", "w:gz"]) -> None:
-    with tarfile.open(path, mode) as archive:
-        for name, text in (
-            ("../evil.en", b"evil\n"),
-            ("/abs.en", b"abs\n"),
-            ("./training/europarl.de-en.en", b"good\n"),
-        ):
+def archived(path: Path) -> Path:
+    """Write an archive in the form that its name says, with members that try to do harm."""
+    good = "training/europarl.de-en.en"
+    if path.suffix == ".zip":
+        with zipfile.ZipFile(path, "w") as archive:
+            archive.writestr("../evil.en", "evil\n")
+            archive.writestr(good, "good\n")
+        return path
+    with tarfile.open(path, "w:gz" if path.suffix == ".tgz" else "w") as tar:
+        for name, text in (("../evil.en", b"evil\n"), ("/abs.en", b"abs\n"), (f"./{good}", b"good\n")):
             info = tarfile.TarInfo(name)
             info.size = len(text)
-            archive.addfile(info, io.BytesIO(text))
+            tar.addfile(info, io.BytesIO(text))
         link = tarfile.TarInfo("training/link.en")
         link.type, link.linkname = tarfile.SYMTYPE, "/etc/passwd"
-        archive.addfile(link)
-
-
-def make_zip(path: Path) -> None:
-    with zipfile.ZipFile(path, "w") as archive:
-        archive.writestr("../evil.en", "evil\n")
-        archive.writestr("training/europarl.de-en.en", "good\n")
+        tar.addfile(link)
+    return path
 
 
 @pytest.mark.parametrize("name", ["a.tgz", "a.tar", "a.zip"])
 def test_a_member_is_read_and_nothing_of_the_archive_touches_the_disk(tmp_path: Path, name: str) -> None:
     inside = tmp_path / "inside"
     inside.mkdir()
-    make_zip(inside / name) if name.endswith("zip") else make_tar(inside / name, "w:gz" if "tgz" in name else "w")
-    with open_bytes(inside / name, "training/europarl.de-en.en") as stream:
-        assert stream.read() == b"good\n"
-    with open_bytes(inside / name, "../evil.en") as stream:
-        assert stream.read() == b"evil\n"
+    archive = archived(inside / name)
+    for member, content in (("training/europarl.de-en.en", b"good\n"), ("../evil.en", b"evil\n")):
+        with open_bytes(archive, member) as stream:
+            assert stream.read() == content
     assert names(tmp_path) == {"inside"} and names(inside) == {name}
 
 
 @pytest.mark.parametrize("name", ["a.tgz", "a.zip"])
 def test_a_missing_member_is_answered_with_the_nearest_names(tmp_path: Path, name: str) -> None:
-    make_zip(tmp_path / name) if name.endswith("zip") else make_tar(tmp_path / name, "w:gz")
-    with (
-        pytest.raises(
-            UserError, match=r"no member training/europarl\.de-en\.de.*names are training/europarl\.de-en\.en"
-        ),
-        open_bytes(tmp_path / name, "training/europarl.de-en.de"),
-    ):
+    archive, words = (
+        archived(tmp_path / name),
+        r"no member training/europarl\.de-en\.de.*are training/europarl\.de-en\.en",
+    )
+    with pytest.raises(UserError, match=words), open_bytes(archive, "training/europarl.de-en.de"):
         pass
 
 
 def test_a_link_in_an_archive_is_not_followed(tmp_path: Path) -> None:
-    make_tar(tmp_path / "a.tgz", "w:gz")
-    with (
-        pytest.raises(UserError, match="a link or folder"),
-        open_bytes(tmp_path / "a.tgz", "training/link.en"),
-    ):
+    archive = archived(tmp_path / "a.tgz")
+    with pytest.raises(UserError, match="a link or folder"), open_bytes(archive, "training/link.en"):
         pass
 
 

@@ -82,13 +82,9 @@ def test_adjectives_decline_as_in_the_school_grammar(russian: str) -> None:
     forms = [*he[0][:3], *he[0][4:6], she[0][0], she[0][3], she[0][1], it[0][0], *they[0][:3], *they[0][4:6]]
     assert forms == ADJECTIVES[russian].split()
     assert {she[0][i] for i in (1, 2, 4, 5)} == {she[0][1]}
-    assert (he[0][3], he[1][3], they[0][3], they[1][3], it[1][3]) == (
-        he[0][0],
-        he[0][1],
-        they[0][0],
-        they[0][1],
-        it[0][0],
-    )
+    for inanimate, animate in (he, they):
+        assert (inanimate[3], animate[3]) == inanimate[:2], "the accusative is the nominative or the genitive"
+    assert it[1][3] == it[0][0]
 
 
 @pytest.mark.parametrize("table", PASTS)
@@ -111,11 +107,8 @@ def test_names_are_spelled_and_declined_as_hard_nouns() -> None:
     assert decline_name("Bolkar", Kind.MAN) == ["Болкар", "Болкара", "Болкару", "Болкара", "Болкаром", "Болкаре"]
     assert decline_name("Tolkash", Kind.MAN)[4] == "Толкашем"
     assert decline_name("Milara", Kind.WOMAN) == ["Милара", "Милары", "Миларе", "Милару", "Миларой", "Миларе"]
-    assert [decline_name(name, Kind.WOMAN)[case] for name, case in (("Rovika", 1), ("Dasha", 1), ("Dasha", 4))] == [
-        "Ровики",
-        "Даши",
-        "Дашей",
-    ]
+    assert decline_name("Rovika", Kind.WOMAN)[1] == "Ровики"
+    assert decline_name("Dasha", Kind.WOMAN)[1:5:3] == ["Даши", "Дашей"]
     assert transliterate("Shachurg") == "Шачург"
     assert decline_name("Tonburg", Kind.TOWN)[3] == "Тонбург"
 
@@ -273,10 +266,5 @@ def test_the_stream_uses_constant_memory() -> None:
 
 
 def test_a_and_an_follow_the_sound() -> None:
-    assert [article(word) for word in ("egg", "dog", "honest", "university", "umbrella")] == [
-        "an",
-        "a",
-        "an",
-        "a",
-        "an",
-    ]
+    words = {"egg": "an", "dog": "a", "honest": "an", "university": "a", "umbrella": "an"}
+    assert {word: article(word) for word in words} == words

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -11,16 +10,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import yaml
 
-from heads.base.files import UserError, read_lines, read_yaml
+from heads.base.files import UserError, read_lines
 from heads.base.names import SPLITS
-from heads.cli import corpus as corpus_command
-from heads.cli import trees as trees_command
 from heads.config.corpus_entries import has_gold
+from heads.corpus.build import build
 from heads.corpus.grammar.inference import LABELS, TEMPLATES, Inference, squares
 from heads.corpus.grammar.lexicon import load
-from heads.syntax.conllu import Sentence, read_conllu
+from heads.syntax.conllu import read_conllu
+from tiny_corpora import write_trees
 
 Square = tuple[Inference, ...]
 Key = tuple[str, str]
@@ -266,23 +264,13 @@ def test_no_premise_comes_twice() -> None:
 
 
 COUNTS = {"train": 180, "dev": 18, "test": 20}
+ENTRY = {"kind": "grammar_pairs", "source": "en", "seed": 3, "pairs": COUNTS}
 
 
 @pytest.fixture
 def built(tmp_path: Path) -> Path:
-    settings = tmp_path / "entry.yaml"
-    settings.write_text(yaml.safe_dump({"kind": "grammar_pairs", "source": "en", "seed": 3, "pairs": COUNTS}))
-    out = tmp_path / "out"
-    corpus_command.run(argparse.Namespace(settings=read_yaml(settings), downloads=tmp_path, out_folder=out, threads=1))
-    return out
-
-
-def write_trees(built: Path, split: str) -> list[Sentence]:
-    out = built / f"{split}.conllu"
-    trees_command.run(
-        argparse.Namespace(settings=read_yaml(built.parent / "entry.yaml"), split=split, downloads=built, out=out)
-    )
-    return [*read_conllu(out)]
+    build(ENTRY, tmp_path / "out", tmp_path)
+    return tmp_path / "out"
 
 
 def test_a_corpus_has_its_splits_apart_and_as_many_of_each_label(built: Path) -> None:
@@ -300,16 +288,17 @@ def test_a_corpus_has_its_splits_apart_and_as_many_of_each_label(built: Path) ->
 @pytest.mark.parametrize("split", SPLITS)
 def test_trees_stand_in_the_order_premise_hypothesis_premise_hypothesis(built: Path, split: str) -> None:
     lines = [line.split("\t") for line in read_lines(built / f"{split}.source.txt")]
-    assert [tree.text for tree in write_trees(built, split)] == [*chain.from_iterable(lines)]
+    trees = read_conllu(write_trees(ENTRY, split, built / "trees.conllu"))
+    assert [tree.text for tree in trees] == [*chain.from_iterable(lines)]
 
 
 def test_trees_of_a_text_that_is_not_of_the_grammar_are_refused(built: Path) -> None:
     lines = read_lines(built / "dev.source.txt")
     (built / "dev.source.txt").write_text("\n".join([*lines[:6], "Not of it.\tNot.", *lines[7:]]) + "\n")
     with pytest.raises(UserError, match=r"dev\.source\.txt, line 7 does not come from this grammar"):
-        write_trees(built, "dev")
+        write_trees(ENTRY, "dev", built / "dev.conllu")
     assert not (built / "dev.conllu").exists()
 
 
 def test_the_grammar_of_pairs_has_gold_trees() -> None:
-    assert has_gold({"kind": "grammar_pairs", "source": "en", "seed": 3, "pairs": COUNTS})
+    assert has_gold(ENTRY)

@@ -117,36 +117,22 @@ def test_a_treebank_that_is_damaged_or_empty_is_refused_and_named(tmp_path: Path
     assert not list(tmp_path.glob("out/*.conllu*"))
 
 
-@pytest.mark.parametrize("split", ["dev", "test"])
-def test_trees_that_a_corpus_does_not_have_are_refused(tmp_path: Path, split: str) -> None:
+@pytest.mark.parametrize(("split", "key"), [("dev", "parser_trees"), ("test", "trees"), ("train", "trees")])
+def test_trees_that_a_corpus_does_not_have_are_refused(tmp_path: Path, split: str, key: str) -> None:
     (tmp_path / "t.conllu").write_text(TREE)
     with pytest.raises(UserError, match=f"no trees for {split}"):
-        write_trees(entry(tmp_path, trees=None if split == "dev" else "t.conllu"), split, tmp_path / "out/a.conllu")
+        write_trees(entry(tmp_path, **{key: "t.conllu"}), split, tmp_path / "out/a.conllu")
     assert not list(tmp_path.glob("out/*.conllu"))
 
 
-def grammar_lines(tmp_path: Path, count: int | str) -> list[list[list[str]]]:
-    """The columns of each word of each sentence, as the command writes them for `trees: {grammar: count}`."""
-    given = entry(tmp_path, trees={"grammar": count})
-    written = write_trees(given, "dev", tmp_path / "out/dev.conllu").read_text(encoding="utf-8")
-    words = [[line.split("\t") for line in one.split("\n") if line[:1].isdigit()] for one in written.split("\n\n")]
-    return [sentence for sentence in words if sentence]
-
-
 def test_the_grammar_writes_so_many_distinct_trees_each_with_one_root_the_same_each_time(tmp_path: Path) -> None:
-    found = grammar_lines(tmp_path, 40)
-    assert found == grammar_lines(tmp_path, "40")
-    assert found[:15] == grammar_lines(tmp_path, 15)
-    assert len({tuple(word[1] for word in sentence) for sentence in found}) == len(found) == 40
-    for sentence in found:
-        heads = {word[0]: word[6] for word in sentence}
-        assert [word[7] == "root" for word in sentence] == [head == "0" for head in heads.values()]
-        assert [*heads.values()].count("0") == 1
-        for word in heads:
-            path = [word]
-            while path[-1] != "0":
-                path.append(heads[path[-1]])
-                assert len(path) <= len(sentence) + 1, "a word hangs on itself"
+    counts: tuple[int | str, ...] = (40, "40", 15)
+    found, again, fewer = (trees_of(entry(tmp_path, trees={"grammar": n}), tmp_path, "dev") for n in counts)
+    assert found == again and found[:15] == fewer
+    assert len({tree.text for tree in found}) == len(found) == 40
+    for tree in found:
+        assert [token.head for token in tree].count(0) == 1
+        assert [token.relation == "root" for token in tree] == [token.head == 0 for token in tree]
 
 
 def test_no_sentence_that_heads_are_measured_on_is_trained_on_in_a_corpus_of_the_grammar(tmp_path: Path) -> None:

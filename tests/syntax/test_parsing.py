@@ -6,7 +6,6 @@ import socket
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -138,25 +137,6 @@ def test_a_limit_takes_trees_from_all_over_the_treebank() -> None:
     assert evenly(trees, 0) == evenly(trees, 10) == evenly(trees, 11) == trees
 
 
-def test_trees_of_train_are_the_treebank_under_parser_trees(tmp_path: Path) -> None:
-    toy_trees(tmp_path / "learn.conllu", 3, seed=4)
-    files = [{"source": "en.txt", "target": "de.txt"}]
-    entry: dict[str, Any] = {
-        "kind": "files",
-        "source": "en",
-        "target": "de",
-        "folder": str(tmp_path),
-        "parser_trees": "learn.conllu",
-    }
-    entry |= dict.fromkeys(("train", "dev", "test"), files) | {"cleaning": {"max_words": 9, "max_length_ratio": 2.0}}
-    (tmp_path / "trees.yaml").write_text(yaml.safe_dump(entry), encoding="utf-8")
-    flags = ["--settings", str(tmp_path / "trees.yaml"), "--downloads", str(tmp_path)]
-    assert main(["trees", *flags, "--split", "train", "--out", str(tmp_path / "train.conllu")]) == 0
-    assert (tmp_path / "train.conllu").read_bytes() == (tmp_path / "learn.conllu").read_bytes()
-    assert main(["trees", *flags, "--split", "dev", "--out", str(tmp_path / "dev.conllu")]) == 1
-    assert not (tmp_path / "dev.conllu").exists()
-
-
 def test_a_folder_without_models_is_told_with_what_it_needs(tmp_path: Path) -> None:
     (tmp_path / "en" / "pos").mkdir(parents=True)
     (tmp_path / "en" / "pos" / "some.pt").touch()
@@ -170,16 +150,12 @@ def toy_trees(path: Path, count: int, seed: int) -> None:
     generator = np.random.default_rng(seed)
     lines = []
     for _ in range(count):
-        subject, verb, noun = (
-            ("We", "I", "You")[generator.integers(3)],
-            ("see", "like")[generator.integers(2)],
-            "cats",
-        )
+        subject, verb = ("We", "I", "You")[generator.integers(3)], ("see", "like")[generator.integers(2)]
         words = [(subject, "PRON", 4, "nsubj"), ("do", "AUX", 4, "aux"), ("n't", "PART", 4, "advmod")]
         words += [(verb, "VERB", 0, "root"), ("red", "ADJ", 6, "amod")][: 1 + generator.integers(2)]
         last = len(words) + 1
         words = [(form, tag, last if head == 6 else head, name) for form, tag, head, name in words]
-        words += [(noun, "NOUN", 4, "obj"), (".", "PUNCT", 4, "punct")]
+        words += [("cats", "NOUN", 4, "obj"), (".", "PUNCT", 4, "punct")]
         rows = [
             f"{i}\t{form}\t_\t{tag}\t_\t_\t{head}\t{name}\t_\t_" for i, (form, tag, head, name) in enumerate(words, 1)
         ]
@@ -196,16 +172,19 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     toy_trees(folder / "dev.conllu", 9, seed=2)
     content = {"parser": TINY.model_dump()}
     (folder / "parser.yaml").write_text(yaml.safe_dump(content), encoding="utf-8")
-    flags = ["--settings", "parser.yaml", "--trees", "train.conllu", "--model", "model"]
-    paths = [flag if flag.startswith("--") else str(folder / flag) for flag in flags]
+    paths = in_folder(folder, "--settings", "parser.yaml", "--trees", "train.conllu", "--model", "model")
     assert main(["parser_model", *paths, "--language", "en", "--device", "cpu"]) == 0
     return folder
 
 
+def in_folder(folder: Path, *words: str) -> list[str]:
+    """Words of a command, with all that are no flags as paths in a folder."""
+    return [word if word.startswith("--") else str(folder / word) for word in words]
+
+
 def parse_by_command(folder: Path, kind: str, words: str) -> list[Sentence]:
     """The parsed sentences that `parser` writes."""
-    flags = ["--model", "model", kind, words, "--parsed", "parsed.conllu"]
-    paths = [flag if flag.startswith("--") else str(folder / flag) for flag in flags]
+    paths = in_folder(folder, "--model", "model", kind, words, "--parsed", "parsed.conllu")
     assert main(["parser", *paths, "--language", "en", "--device", "cpu"]) == 0
     return list(read_conllu(folder / "parsed.conllu"))
 
@@ -230,8 +209,8 @@ def test_the_parser_is_given_what_it_was_trained_on(trained: Path) -> None:
     parsed = list(parse(open_models(trained / "weak", "en", CPU), list(read_conllu(trained / "dev.conllu"))))
     write_conllu(trained / "weak.conllu", parsed)
     flags = ["--mode", "predict", "--no_gold_labels", "--resolve_head_constraints", "--no_pretrain", "--device", "cpu"]
-    files = ["--eval_file", "weak.conllu", "--output_file", "own.conllu", "--save_dir", "weak/en/depparse"]
-    paths = [flag if flag.startswith("--") else str(trained / flag) for flag in files]
+    files = ("--eval_file", "weak.conllu", "--output_file", "own.conllu", "--save_dir", "weak/en/depparse")
+    paths = in_folder(trained, *files)
     stanza_parser.main([*flags, *paths, "--save_name", "trained.pt", "--lang", "en", "--shorthand", "en_trained"])
     own = list(read_conllu(trained / "own.conllu"))
     assert [[(token.head, token.relation) for token in tree] for tree in own] == [
@@ -308,10 +287,9 @@ def test_the_table_of_the_parser_gathers_the_scores_of_experiments(tmp_path: Pat
     header = "measure\trelation\tgold\tparsed\tcorrect\tprecision\trecall\tf1\n"
     for name, correct in (("a", 3), ("b", 1)):
         (tmp_path / name / "parser").mkdir(parents=True)
-        scores = (
-            f"LAS\t\t4\t4\t{correct}\t{correct / 4}\t{correct / 4}\t{correct / 4}\nrelation\tobj\t1\t0\t0\t\t0\t0\n"
-        )
-        (tmp_path / name / "parser" / "scores.tsv").write_text(header + scores, encoding="utf-8")
+        share = "\t".join([str(correct / 4)] * 3)
+        rows = f"LAS\t\t4\t4\t{correct}\t{share}\nrelation\tobj\t1\t0\t0\t\t0\t0\n"
+        (tmp_path / name / "parser" / "scores.tsv").write_text(header + rows, encoding="utf-8")
     folders = [str(tmp_path / name) for name in "ab"]
     assert main(["table", "--name", "parser", "--experiments", *folders, "--out", str(tmp_path / "out.tsv")]) == 0
     found = [(row["experiment"], row["measure"], row["f1_percent"]) for row in read_tsv(tmp_path / "out.tsv")]

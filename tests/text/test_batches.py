@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from safetensors.numpy import save_file
+from numpy.typing import NDArray
 
 from heads.text.batches import POOL_UPDATES, Batch, Pairs, cut, make_batch, pad
 from heads.text.special_ids import BOS, EOS, PAD
 from heads.text.vocabulary import Tokens
+
+
+def numbered(lengths: Sequence[int] | NDArray[np.integer]) -> Tokens:
+    """Sentences of these lengths, whose ids count all subwords from 0."""
+    return Tokens.of(np.arange(sum(lengths), dtype=np.int32), np.array(lengths, np.int64))
 
 
 def test_a_batch_is_padded_masked_started_and_ended_by_the_definition() -> None:
@@ -109,16 +113,12 @@ def test_sentences_of_one_update_are_of_similar_length(digit_pairs: Callable[...
     assert np.mean(spread) < 2, "400 sentences of 2 to 20 subwords, sorted, change by less than 2 in 100 tokens"
 
 
-def test_little_of_an_update_is_padding_on_either_side(tmp_path: Path) -> None:
+def test_little_of_an_update_is_padding_on_either_side() -> None:
     """For pairs whose sides differ in length as in real text."""
     generator = np.random.default_rng(1)
     sources = generator.integers(2, 60, 4000)
-    sides = []
-    for side, lengths in (("source", sources), ("target", (sources * generator.uniform(0.6, 1.4, 4000)).astype(int))):
-        offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-        save_file({"ids": np.full(offsets[-1], 7, np.int32), "offsets": offsets}, tmp_path / side)
-        sides.append(Tokens(tmp_path / side))
-    pairs = Pairs(sides[0], sides[1], 200)
+    targets = (sources * generator.uniform(0.6, 1.4, 4000)).astype(int)
+    pairs = Pairs(numbered(sources), numbered(targets), 200)
     real, padded = 0, 0
     for update in pairs.epoch(3000, seed=4, epoch=0):
         batch = pairs.batch(update)
@@ -127,12 +127,8 @@ def test_little_of_an_update_is_padding_on_either_side(tmp_path: Path) -> None:
     assert real / padded > 0.87, "0.83 in the order of source lengths, then target lengths"
 
 
-def test_pairs_too_long_on_either_side_are_left_out_and_the_rest_stay_side_by_side(tmp_path: Path) -> None:
-    sides = {"source": [3, 7, 2, 4, 4], "target": [4, 1, 8, 5, 4]}
-    for side, lengths in sides.items():
-        offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-        save_file({"ids": np.arange(offsets[-1], dtype=np.int32), "offsets": offsets}, tmp_path / side)
-    pairs = Pairs(Tokens(tmp_path / "source"), Tokens(tmp_path / "target"), max_subwords=4)
+def test_pairs_too_long_on_either_side_are_left_out_and_the_rest_stay_side_by_side() -> None:
+    pairs = Pairs(numbered([3, 7, 2, 4, 4]), numbered([4, 1, 8, 5, 4]), max_subwords=4)
     assert pairs.index.tolist() == [0, 4]
     assert pairs.left_out == 3
     batch = pairs.batch(np.array([4, 0]))

@@ -170,25 +170,18 @@ def test_a_word_with_a_character_that_a_normalising_vocabulary_drops_is_counted_
     tmp_path: Path,
 ) -> None:
     (tmp_path / "text").write_text("oft inn elf so tool\n" * 9, encoding="utf-8")
-    options: dict[str, Any] = {
-        "vocab_size": 14,
-        "model_type": "bpe",
-        "normalization_rule_name": "nmt_nfkc",
-        "minloglevel": 2,
-    }
+    options: dict[str, Any] = {"vocab_size": 14, "model_type": "bpe", "normalization_rule_name": "nmt_nfkc"}
     trained = io.BytesIO()
-    sentencepiece.SentencePieceTrainer.train(input=str(tmp_path / "text"), model_writer=trained, **options)
+    sentencepiece.SentencePieceTrainer.train(
+        input=str(tmp_path / "text"), model_writer=trained, minloglevel=2, **options
+    )
     write_model(tmp_path / "m.model", trained.getvalue())
     torn = place([("\u200binn", "", "", 0, "root", True), ("tools", "", "", 1, "obj", False)])
     whole = place([("inn", "", "", 0, "root", True), ("tools", "", "", 1, "obj", False)])
     kept, row = usable(words_of([torn, whole], Vocabulary(tmp_path / "m.model")), 99)
     assert [words.number for words in kept] == [1]
-    assert [row[column] for column in ("not_aligned", "tree_words", "aligned_words", "aligned_share")] == [
-        1,
-        4,
-        3,
-        0.75,
-    ]
+    expected = {"not_aligned": 1, "tree_words": 4, "aligned_words": 3, "aligned_share": 0.75}
+    assert {column: row[column] for column in expected} == expected
 
 
 def test_a_word_is_aligned_if_each_of_its_characters_lies_in_one_subword() -> None:
@@ -203,12 +196,7 @@ def test_every_sentence_is_measured_or_counted_for_one_reason(vocabulary: Vocabu
     rows = [[("the", True, 2), ("tools", True, 1)], lone, long, [("it", False, 1), ("'s", True, 1)]]
     kept, row = usable(words_of(map(star, rows), vocabulary), 12)
     assert [words.number for words in kept] == [0, 3]
-    assert row == dict(
-        zip(
-            ALIGNMENT_COLUMNS,
-            (4, 2, 1, 1, 0, 14, 14, 1.0, row["subwords"], row["unknown_subwords"], 11, 1),
-            strict=True,
-        )
-    )
+    counts = (4, 2, 1, 1, 0, 14, 14, 1.0, row["subwords"], row["unknown_subwords"], 11, 1)
+    assert row == dict(zip(ALIGNMENT_COLUMNS, counts, strict=True))
     assert int(str(row["unknown_subwords"])) >= 9
     assert usable([], 9)[1]["aligned_share"] is None

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from safetensors.numpy import load_file
 from sentencepiece import SentencePieceProcessor, SentencePieceTrainer
 
-from heads.base.files import UserError
+from heads.base.files import UserError, write_lines
 from heads.config.trainings import BpeSettings
 from heads.text.encoding import encode_file
 from heads.text.special_ids import BOS, EOS, PAD, UNK
@@ -99,7 +99,7 @@ def test_the_same_text_and_seed_give_the_same_vocabulary(vocabulary: Vocabulary,
 
 def test_counted_words_give_the_subwords_that_the_text_itself_gives(tmp_path: Path) -> None:
     lines = [" ".join(TEXT.split()[i % 31 :: 1 + i % 5]) for i in range(300)]
-    (tmp_path / "text.txt").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    write_lines(tmp_path / "text.txt", lines)
     train_bpe(tmp_path / "text.txt", tmp_path / "ours.model", SETTINGS, 110)
     SentencePieceTrainer.train(
         input=str(tmp_path / "text.txt"),
@@ -122,7 +122,7 @@ def test_counted_words_give_the_subwords_that_the_text_itself_gives(tmp_path: Pa
 
 
 def test_words_of_a_longer_text_are_counted_in_exactly_so_many_lines_all_with_the_same_chance(tmp_path: Path) -> None:
-    (tmp_path / "text").write_text("".join(f"w{i} x\n" for i in range(10)), encoding="utf-8")
+    write_lines(tmp_path / "text", [f"w{i} x" for i in range(10)])
     drawn: Counter[str] = Counter()
     for seed in range(400):
         counts = word_counts(tmp_path / "text", 3, seed)
@@ -139,7 +139,7 @@ def test_a_token_file_is_what_safetensors_itself_reads_for_any_number_of_workers
 ) -> None:
     monkeypatch.setattr("heads.text.vocabulary.BATCH_LINES", 3)
     lines = ["the cat", "", "кот видит", "dog", "a white house", "", "старой реки"]
-    (tmp_path / "text").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    write_lines(tmp_path / "text", lines)
     encode_file(tmp_path / "text", vocabulary, tmp_path / "tokens", workers)
     content = load_file(tmp_path / "tokens")
     encoded = vocabulary.encode(lines)
@@ -173,31 +173,13 @@ def test_writing_a_token_file_takes_no_more_memory_for_a_longer_text(
     assert peaks[1] < peaks[0] + 200_000 < Tokens(tmp_path / "tokens").ids.nbytes
 
 
-def test_a_token_file_in_which_one_bit_changed_is_named(vocabulary: Vocabulary, tmp_path: Path) -> None:
-    (tmp_path / "text").write_text("the cat\nsees\n", encoding="utf-8")
-    encode_file(tmp_path / "text", vocabulary, tmp_path / "tokens.safetensors")
-    content = bytearray((tmp_path / "tokens.safetensors").read_bytes())
-    for place in range(len(content) - 60, len(content), 7):
-        changed = content.copy()
-        changed[place] ^= 4
-        (tmp_path / "changed.safetensors").write_bytes(changed)
-        with pytest.raises(UserError, match=r"changed\.safetensors"):
-            Tokens(tmp_path / "changed.safetensors")
-
-
-def test_a_token_file_gives_back_every_sentence(vocabulary: Vocabulary, tmp_path: Path) -> None:
-    lines = ["the cat", "", "кот видит", "  ", "dog"]
-    (tmp_path / "text").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+@pytest.mark.parametrize("lines", [["the cat", "", "кот видит", "  ", "dog"], []])
+def test_a_token_file_gives_back_every_sentence(vocabulary: Vocabulary, tmp_path: Path, lines: list[str]) -> None:
+    write_lines(tmp_path / "text", lines)
     encode_file(tmp_path / "text", vocabulary, tmp_path / "tokens.safetensors")
     tokens = Tokens(tmp_path / "tokens.safetensors")
     assert [tokens[i].tolist() for i in range(len(tokens))] == vocabulary.encode(lines)
     assert tokens.lengths.tolist() == [len(ids) for ids in vocabulary.encode(lines)]
-
-
-def test_an_empty_text_gives_an_empty_token_file(vocabulary: Vocabulary, tmp_path: Path) -> None:
-    (tmp_path / "text").write_text("", encoding="utf-8")
-    encode_file(tmp_path / "text", vocabulary, tmp_path / "tokens.safetensors")
-    assert len(Tokens(tmp_path / "tokens.safetensors")) == 0
 
 
 @pytest.mark.parametrize(("subwords", "text"), [(5000, TEXT), (9, TEXT), (90, "")])
@@ -218,12 +200,20 @@ def test_a_damaged_or_missing_model_is_named(tmp_path: Path, content: bytes | No
         Vocabulary(tmp_path / "side.model")
 
 
-@pytest.mark.parametrize("keep", [None, 0, 20, -1])
-def test_a_damaged_or_missing_token_file_is_named(vocabulary: Vocabulary, tmp_path: Path, keep: int | None) -> None:
-    (tmp_path / "text").write_text("the cat\n", encoding="utf-8")
+@pytest.mark.parametrize(
+    ("kept", "flipped"), [(0, 0), (20, 0), (-1, 0), *((None, place) for place in range(-60, 0, 7))]
+)
+def test_a_token_file_that_is_missing_cut_or_has_one_bit_changed_is_named(
+    vocabulary: Vocabulary, tmp_path: Path, kept: int | None, flipped: int
+) -> None:
+    (tmp_path / "text").write_text("the cat\nsees\n", encoding="utf-8")
     tokens = tmp_path / "tokens.safetensors"
-    if keep is not None:
-        encode_file(tmp_path / "text", vocabulary, tokens)
-        tokens.write_bytes(tokens.read_bytes()[:keep])
+    with pytest.raises(UserError, match=r"tokens\.safetensors"):
+        Tokens(tokens)
+    encode_file(tmp_path / "text", vocabulary, tokens)
+    content = bytearray(tokens.read_bytes()[:kept])
+    if flipped:
+        content[flipped] ^= 4
+    tokens.write_bytes(content)
     with pytest.raises(UserError, match=r"tokens\.safetensors"):
         Tokens(tokens)
