@@ -23,8 +23,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from heads.analysis.lrp.ratio import PlainRatio
 from heads.analysis.lrp.rows import generated
-from heads.analysis.lrp.rules import PlainRatio
 from heads.analysis.lrp.steps import head_relevance
 from heads.analysis.lrp.walk import Ways
 from heads.config.trainings import ModelSettings

@@ -11,8 +11,9 @@ import pytest
 import torch
 from torch import Tensor
 
+from heads.analysis.lrp.ratio import PlainRatio
 from heads.analysis.lrp.rows import rule_of
-from heads.analysis.lrp.rules import AtAttention, Attended, AttentionBack, PlainRatio
+from heads.analysis.lrp.rules import AtAttention, Attended, AttentionBack
 from heads.analysis.lrp.steps import head_relevance
 from heads.base.files import UserError
 from heads.base.names import ATTENTIONS

@@ -22,7 +22,7 @@ Shape letters as in `heads.analysis.lrp.rules`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor, nn
@@ -34,7 +34,8 @@ from heads.analysis.lrp.rules import (
     AttentionBack,
     Back,
     Fork,
-    Linear,
+    Joint,
+    Rule,
     at_keys_and_queries,
     at_values,
     first,
@@ -44,24 +45,13 @@ from heads.analysis.lrp.rules import (
 from heads.base.files import UserError
 
 
-def whole(account: Account) -> int:
-    """The first axis of relevance [B, G, Q, ...] that belongs to a single step."""
-    return 3 if account.apart else 2
-
-
 def total(parts: Sequence[Tensor], axis: int) -> Tensor:
     """The sum of all parts over the axes from `axis` on, as a tensor [..., 1, 1, 1] of their common rank."""
     return torch.stack([part.sum(tuple(range(axis, part.ndim)), keepdim=True) for part in parts]).sum(0)
 
 
-def rescaled(parts: Sequence[Tensor], relevance: Tensor, axis: int, eps: float) -> list[Tensor]:
-    """The non-negative parts, scaled to the sum of `relevance` over the axes from `axis` on, less about eps."""
-    factor = total([relevance], axis) / (total(parts, axis) + eps)
-    return [part * factor for part in parts]
-
-
 @dataclass(frozen=True, slots=True)
-class Voita2019:
+class Voita2019(Rule):
     """Relevance over a sum of inputs + eps through weights clipped at eps from below, both signs in one sum.
 
     So denominators may have any sign and be near zero; the result is made positive and scaled back to the incoming
@@ -71,23 +61,15 @@ class Voita2019:
     """
 
     eps: float = 1e-7
-
-    @property
-    def through_softmax(self) -> bool:
-        """See `heads.analysis.lrp.rules.Rule`."""
-        return True
+    through_softmax: bool = field(default=True, init=False)
 
     @property
     def conservation(self) -> str:
-        """See `heads.analysis.lrp.rules.Rule`."""
+        """See `Rule`."""
         return "rescaled"
 
-    def start(self, logits: Tensor) -> Tensor:
-        """See `heads.analysis.lrp.rules.Rule`."""
-        return torch.ones_like(logits)
-
     def worth(self, values: Tensor) -> Tensor:
-        """See `heads.analysis.lrp.rules.Rule`."""
+        """See `Rule`."""
         return torch.ones_like(values)
 
     def settled(self, before: Tensor, after: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
@@ -100,36 +82,34 @@ class Voita2019:
         raise UserError("the rule voita-2019 does not support recurrent decoders: remove it from lrp.rules.")
 
     def activation(self, sums: Tensor, hidden: Tensor) -> Back:
-        """See `heads.analysis.lrp.rules.Rule`."""
+        """See `Rule`."""
         return unchanged
 
     def top(self, weight: Tensor, bias: Tensor, states: Tensor, logits: Tensor) -> tuple[Tensor, Tensor]:
-        """See `heads.analysis.lrp.rules.Rule`."""
+        """See `Rule`."""
         contributions = (states + self.eps) * weight.clamp(min=self.eps)
         received = (contributions / contributions.sum(-1, keepdim=True)).abs()
         return received / (received.sum(-1, keepdim=True) + self.eps), torch.zeros_like(logits)
 
-    def linear(self, layer: Linear, inputs: Tensor, outputs: Tensor) -> Back:
-        """See `heads.analysis.lrp.rules.Rule`."""
+    def linear(self, layer: nn.Linear | Joint, inputs: Tensor, outputs: Tensor) -> Back:
+        """See `Rule`."""
         raising, moved = layer.weight.clamp(min=self.eps), inputs + self.eps
         sums = moved @ raising.T
 
         def back(relevance: Tensor, account: Account) -> Tensor:
-            """The relevance of the input, from that of the output."""
             received = first(moved, relevance) * ((relevance / first(sums, relevance)) @ raising)
             return self._cropped([received], relevance, account)[0]
 
         return back
 
-    def norm(self, norm: nn.Module, inputs: Tensor) -> Back:
-        """See `heads.analysis.lrp.rules.Rule`."""
+    def norm(self, norm: nn.LayerNorm, inputs: Tensor) -> Back:
+        """See `Rule`."""
         return unchanged
 
     def add(self, stream: Tensor, change: Tensor) -> Fork:
-        """See `heads.analysis.lrp.rules.Rule`."""
+        """See `Rule`."""
 
         def back(relevance: Tensor, account: Account) -> tuple[Tensor, Tensor]:
-            """The relevance of both inputs, from that of the output."""
             moved = [first(part, relevance) + self.eps for part in (stream, change)]
             per_unit = relevance / (moved[0] + moved[1])
             at_stream, at_change = self._cropped([part * per_unit for part in moved], relevance, account)
@@ -138,11 +118,10 @@ class Voita2019:
         return back
 
     def attention(self, seen: Attended) -> AttentionBack:
-        """See `heads.analysis.lrp.rules.Rule`."""
+        """See `Rule`."""
         moved = self._moved(seen)
 
         def back(relevance: Tensor, account: Account) -> AtAttention:
-            """The relevance at each part of attention, from that of the output."""
             part = moved.part(relevance)
             per_unit = relevance / part.outputs.transpose(1, 2)[:, None]
             _, at_scores = through_weights(part, per_unit)
@@ -154,7 +133,10 @@ class Voita2019:
         return back
 
     def _cropped(self, received: Sequence[Tensor], relevance: Tensor, account: Account) -> list[Tensor]:
-        return rescaled([part.abs() for part in received], relevance, whole(account), self.eps)
+        """The absolute parts, scaled to the sum of `relevance` [B, G, Q, ...] over each step, less about eps."""
+        axis, parts = 3 if account.apart else 2, [part.abs() for part in received]
+        factor = total([relevance], axis) / (total(parts, axis) + self.eps)
+        return [part * factor for part in parts]
 
     def _moved(self, seen: Attended) -> Attended:
         """The attention with eps added to queries, keys and values; what was masked stays masked."""

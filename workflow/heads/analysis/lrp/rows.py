@@ -22,15 +22,15 @@ import copy
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from heads.analysis.lrp.attnlrp import AttnLrp
-from heads.analysis.lrp.product import PlainProduct
+from heads.analysis.lrp.ratio import AttnLrp, PlainProduct, PlainRatio
 from heads.analysis.lrp.released import Voita2019
-from heads.analysis.lrp.rules import PlainRatio, Rule
+from heads.analysis.lrp.rules import Rule
 from heads.analysis.lrp.split import SignSplit
 from heads.analysis.lrp.steps import HeadRelevance, head_relevance
 from heads.base.files import UserError
@@ -71,12 +71,10 @@ def rule_of(name: str, stabiliser: float) -> Rule:
     attnlrp: Achtibat et al. 2024, through the softmax. voita-2019: the authors' released code, with its own constants
     instead of `stabiliser`.
     """
-    fixed: dict[str, Rule] = {
-        "plain-product": PlainProduct(stabiliser),
-        "voita-2019": Voita2019(),
-    }
-    if name in fixed:
-        return fixed[name]
+    if name == "plain-product":
+        return PlainProduct(stabiliser)
+    if name == "voita-2019":
+        return Voita2019()
     base, _, end = name.rpartition("-") if name.endswith(("-values", "-softmax")) else (name, "", "")
     softmax = end == "softmax" if end else base != "plain"
     if base == "plain":
@@ -130,18 +128,12 @@ def relevance_rows(model: Encoder, batches: Iterable[Batch], settings: LrpSettin
     a step's relevance is not a number, or if more than MOST_OFF of the steps were not conserved within TOLERANCE.
     """
     model = copy.deepcopy(model).double().eval()
+    zeros = partial(torch.zeros, dtype=torch.float64)
     live = model.shape.live_heads
+    sizes = {(kind, layer): len(heads) for kind in ATTENTIONS for layer, heads in enumerate(live[kind])}
     rules = {name: rule_of(name, settings.stabiliser) for name in settings.rules}
     found = {
-        name: Sums(
-            {
-                (kind, layer): [torch.zeros(size, dtype=torch.float64) for size in (len(heads),) * 3 + ((),)]
-                for kind in ATTENTIONS
-                for layer, heads in enumerate(live[kind])
-            },
-            {},
-            rule.conservation,
-        )
+        name: Sums({place: [*zeros(3, size), zeros(())] for place, size in sizes.items()}, {}, rule.conservation)
         for name, rule in rules.items()
     }
     for batch in batches:

@@ -1,4 +1,4 @@
-"""How one operation distributes relevance over its inputs: rules that use the ratio of contributions.
+"""How one operation distributes relevance over its inputs: what all rules have in common.
 
 The relevance R of a neuron of value x is carried as its multiplier R / x. A map without bias then passes multipliers on
 by its transposed weights alone, because the plain ratio's denominator is the neuron's own value; a residual sum gives
@@ -19,7 +19,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -119,32 +119,23 @@ AttentionBack = Callable[[Tensor, Account], AtAttention]
 """From multipliers [B, G, Q, H, E] of head outputs to those of the attention's inputs."""
 
 
-class Linear(Protocol):
-    """What a rule needs of a linear map: `nn.Linear`, or several maps of the same inputs as one."""
-
-    @property
-    def weight(self) -> Tensor:
-        """[V, D]"""
-
-    @property
-    def bias(self) -> Tensor | None:
-        """[V]"""
-
-
-@dataclass(frozen=True, slots=True)
-class Joint:
+class Joint(NamedTuple):
     """Linear maps of the same inputs, as one map to all their outputs."""
 
     weight: Tensor
+    """[V, D]"""
     bias: Tensor | None
 
 
-class Rule(Protocol):
-    """A rule of relevance propagation: one method for each operation of the Transformer."""
+class Rule:
+    """Base class of rules, with one method for each operation of the Transformer.
 
-    @property
-    def through_softmax(self) -> bool:
-        """Whether relevance passes through attention weights to queries and keys; if not, weights are constants."""
+    What is defined here holds for rules that carry multipliers; they start from the logit itself.
+    """
+
+    __slots__ = ()
+    through_softmax: bool
+    """Whether relevance passes through attention weights to queries and keys; if not, weights are constants."""
 
     @property
     def conservation(self) -> str:
@@ -154,71 +145,50 @@ class Rule(Protocol):
         are so large that stabiliser and rounding spoil the sum; with "rescaled", what an operation lost or created is
         scaled away afterwards, so that a conserved sum says nothing about the shares.
         """
-
-    def start(self, logits: Tensor) -> Tensor:
-        """The initial relevance of each logit."""
+        return "shares"
 
     def worth(self, values: Tensor) -> Tensor:
-        """The relevance of one unit of the quantity carried, at neurons with these values."""
+        """The relevance of one unit of the quantity carried, at neurons with these values; of a logit, the initial."""
+        return values
 
     def settled(self, before: Tensor, after: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
         """The parts `after`, into which cross-attention splits `before` [B, G, Q, D], after a last adjustment."""
+        return after
 
     def top(self, weight: Tensor, bias: Tensor, states: Tensor, logits: Tensor) -> tuple[Tensor, Tensor]:
         """Multipliers [B, Q, D] of the states for each position's logit [B, Q], and what its bias absorbed [B, Q].
 
         weight: [B, Q, D], of each position's logit.
         """
+        raise NotImplementedError
 
-    def linear(self, layer: Linear, inputs: Tensor, outputs: Tensor) -> Back:
+    def linear(self, layer: nn.Linear | Joint, inputs: Tensor, outputs: Tensor) -> Back:
         """The way back through a linear layer, with or without a ReLU after it: [B, Q, D] in, [B, Q, V] out."""
+        raise NotImplementedError
 
     def activation(self, sums: Tensor, hidden: Tensor) -> Back:
-        """The way back from `hidden` [B, Q, V] through an activation other than a ReLU to its inputs `sums`."""
+        """The way back from `hidden` [B, Q, V] through an activation other than a ReLU to its inputs `sums`.
 
-    def norm(self, norm: nn.Module, inputs: Tensor) -> Back:
-        """The way back through a layer norm (or the identity in its place) with `inputs` [B, Q, D]."""
-
-    def add(self, stream: Tensor, change: Tensor) -> Fork:
-        """The way back through the sum of two [B, Q, D]."""
-
-    def attention(self, seen: Attended) -> AttentionBack:
-        """The way back through an attention."""
-
-    def weighting(self, seen: Attended) -> AttentionBack:
-        """The way back through an attention with constant weights, even if the rule passes through a softmax."""
-
-
-class Multipliers:
-    """Base class of rules that carry multipliers and start from the logit itself."""
-
-    __slots__ = ()
-
-    @property
-    def conservation(self) -> str:
-        """See `Rule`."""
-        return "shares"
-
-    def start(self, logits: Tensor) -> Tensor:
-        """See `Rule`."""
-        return logits
-
-    def worth(self, values: Tensor) -> Tensor:
-        """See `Rule`."""
-        return values
-
-    def settled(self, before: Tensor, after: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
-        """See `Rule`."""
-        return after
-
-    def activation(self, sums: Tensor, hidden: Tensor) -> Back:
-        """See `Rule`: relevance is unchanged if the multiplier of `hidden` is multiplied by hidden / sums."""
+        Relevance is unchanged if the multiplier of `hidden` is multiplied by hidden / sums.
+        """
         # Sums of zero, where activations are zero too, have no relevance.
         slope = torch.where(sums == 0, 0.0, hidden / sums)
         return lambda multiplier, account: multiplier * first(slope, multiplier)
 
+    def norm(self, norm: nn.LayerNorm, inputs: Tensor) -> Back:
+        """The way back through a layer norm with `inputs` [B, Q, D]."""
+        raise NotImplementedError
+
+    def add(self, stream: Tensor, change: Tensor) -> Fork:
+        """The way back through the sum of two [B, Q, D]."""
+        return lambda multiplier, account: (multiplier, multiplier)
+
+    def attention(self, seen: Attended) -> AttentionBack:
+        """The way back through an attention."""
+        raise NotImplementedError
+
     def weighting(self, seen: Attended) -> AttentionBack:
-        """See `Rule`."""
+        """The way back through an attention with constant weights, even if the rule passes through a softmax."""
         return values_alone(seen)
 
 
@@ -243,88 +213,6 @@ def at_keys_and_queries(seen: Attended, at_scores: Tensor) -> tuple[Tensor, Tens
     """Multipliers of keys and queries from those of scores [B, G, H, Q, K]."""
     keys = torch.einsum("bghqk,bhqe->bgkhe", at_scores, seen.queries) * seen.scale
     return keys, torch.einsum("bghqk,bhke->bgqhe", at_scores, seen.keys) * seen.scale
-
-
-@dataclass(frozen=True, slots=True)
-class PlainRatio(Multipliers):
-    """The paper's rule (Voita et al. 2019, App. A.2): w(u <- v) = W_uv u / sum over u' of W_u'v u'.
-
-    A bias takes no relevance: the denominator leaves it out, so that relevance is conserved. Through the softmax, which
-    the paper does not mention, an attention is treated as the linear function given by its derivatives at queries, keys
-    and values, and distributes relevance in the ratio of these contributions, which may nearly cancel.
-    """
-
-    stabiliser: float
-    through_softmax: bool = False
-
-    @property
-    def conservation(self) -> str:
-        """See `Rule`."""
-        return "unstable" if self.through_softmax else "shares"
-
-    def top(self, weight: Tensor, bias: Tensor, states: Tensor, logits: Tensor) -> tuple[Tensor, Tensor]:
-        """See `Rule`."""
-        scale = logits / stabilised(logits - bias, self.stabiliser)
-        return weight * scale[:, :, None], torch.zeros_like(logits)
-
-    def linear(self, layer: Linear, inputs: Tensor, outputs: Tensor) -> Back:
-        """See `Rule`."""
-        if layer.bias is None and not (outputs == 0).any():  # outputs closed by a ReLU have nothing to distribute
-            return lambda multiplier, account: multiplier @ layer.weight
-        share = self._share(inputs @ layer.weight.T, outputs)
-        return lambda multiplier, account: share(multiplier, account) @ layer.weight
-
-    def norm(self, norm: nn.Module, inputs: Tensor) -> Back:
-        """See `Rule`."""
-        if not isinstance(norm, nn.LayerNorm):
-            return unchanged
-        slope, centred = slope_of(norm, inputs)
-        share = self._share(centred * slope, centred * slope + norm.bias, slope)
-
-        def back(multiplier: Tensor, account: Account) -> Tensor:
-            """The multiplier of the input, from that of the output."""
-            multiplier = share(multiplier, account)
-            return multiplier - multiplier.mean(-1, keepdim=True)
-
-        return back
-
-    def add(self, stream: Tensor, change: Tensor) -> Fork:
-        """See `Rule`."""
-        return lambda multiplier, account: (multiplier, multiplier)
-
-    def attention(self, seen: Attended) -> AttentionBack:
-        """See `Rule`."""
-        if not self.through_softmax:
-            return values_alone(seen)
-        # Each score counts twice, once for its query and once for its key.
-        weighted = seen.weights * seen.scores
-        from_scores = weighted @ seen.values - weighted.sum(-1, keepdim=True) * seen.outputs
-        contributed = (seen.outputs + 2 * from_scores).transpose(1, 2)
-        share = self._share(contributed, seen.outputs.transpose(1, 2))
-
-        def back(multiplier: Tensor, account: Account) -> AtAttention:
-            """The multiplier at each part of attention, from that of the output."""
-            part, multiplier = seen.part(multiplier), share(multiplier, account)
-            _, at_scores = through_weights(part, multiplier)
-            return AtAttention(at_values(part, multiplier), *at_keys_and_queries(part, at_scores))
-
-        return back
-
-    def _share(self, sums: Tensor, outputs: Tensor, factor: Tensor | float = 1.0) -> Back:
-        """The way back to relevance per unit of contribution, for contributions that sum to `sums`.
-
-        factor: multiplied in here once, which is faster than afterwards for every step.
-        """
-        nothing = sums == 0
-        scale = torch.where(nothing, 0.0, outputs / stabilised(sums, self.stabiliser)) * factor
-        lost = outputs * nothing if nothing.any() else None
-
-        def share(multiplier: Tensor, account: Account) -> Tensor:
-            if lost is not None:
-                account.absorb((multiplier * first(lost, multiplier)).flatten(3).sum(-1))
-            return multiplier * first(scale, multiplier)
-
-        return share
 
 
 def slope_of(norm: nn.LayerNorm, inputs: Tensor) -> tuple[Tensor, Tensor]:

@@ -27,16 +27,20 @@ from heads.analysis.lrp.rules import (
     AttentionBack,
     Back,
     Fork,
-    Linear,
-    Multipliers,
+    Joint,
+    Rule,
     at_values,
     first,
     slope_of,
-    unchanged,
 )
 
 Products = Callable[[Tensor], tuple[Tensor, Tensor]]
 """Products of the same tensor with a map's positive and with its negative entries."""
+
+
+def signs(part: Tensor) -> tuple[Tensor, Tensor]:
+    """The positive and the negative part of a tensor."""
+    return part.clamp(min=0), part.clamp(max=0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,23 +73,21 @@ def by_sign(values: Tensor, above: Tensor, below: Tensor) -> Tensor:
 
 def matrix(weight: Tensor) -> SplitMap:
     """The split map of a matrix [V, D] that is the same at all positions."""
-    above, below = weight.clamp(min=0), weight.clamp(max=0)
+    above, below = signs(weight)
     return SplitMap(lambda x: (x @ above.T, x @ below.T), lambda y: (y @ above, y @ below))
 
 
 def normalisation(slope: Tensor) -> SplitMap:
     """The split map diag(slope) (identity - 1/D) of a layer norm with `slope` [B, Q, D], without forming the matrix."""
     width = slope.shape[-1]
-    above, below = slope.clamp(min=0), slope.clamp(max=0)
+    above, below = signs(slope)
     turned = bool(below.any())
 
     def products(x: Tensor) -> tuple[Tensor, Tensor]:
-        """Products of the inputs with the map's positive and with its negative entries."""
         own, others = x * (1 - 1 / width), (x.sum(-1, keepdim=True) - x) / width
         return above * own - below * others, below * own - above * others
 
     def products_back(y: Tensor) -> tuple[Tensor, Tensor]:
-        """The same for the transposed map."""
         positive, negative = y * first(above, y), y * first(below, y) if turned else None
         others = (positive - positive.sum(-1, keepdim=True)) / width
         positive = positive * (1 - 1 / width)
@@ -102,7 +104,7 @@ Split = Callable[[Tensor, Account], tuple[Tensor, Tensor | None]]
 
 
 @dataclass(frozen=True, slots=True)
-class SignSplit(Multipliers):
+class SignSplit(Rule):
     """Alpha-beta with beta = 1 - alpha; z-plus is alpha = 1."""
 
     alpha: float
@@ -126,7 +128,6 @@ class SignSplit(Multipliers):
         kept = ended if ended.any() else None
 
         def split(multiplier: Tensor, account: Account) -> tuple[Tensor, Tensor | None]:
-            """Relevance per unit of raising and of lowering contributions, None for the latter under z-plus."""
             if kept is not None:
                 account.absorb((multiplier * first(kept, multiplier)).flatten(3).sum(-1))
             lowering = None if down is None else multiplier * first(down, multiplier)
@@ -139,9 +140,9 @@ class SignSplit(Multipliers):
         return lambda multiplier, account: split_map.back(first(inputs, multiplier), *split(multiplier, account))
 
     def top(self, weight: Tensor, bias: Tensor, states: Tensor, logits: Tensor) -> tuple[Tensor, Tensor]:
-        """See `heads.analysis.lrp.rules.Rule`."""
+        """See `Rule`."""
         contributions = weight * states
-        raised, lowered = (part.sum(-1) for part in (contributions.clamp(min=0), contributions.clamp(max=0)))
+        raised, lowered = (part.sum(-1) for part in signs(contributions))
         account = Account(torch.zeros_like(logits)[:, None])
         split = self._split(raised[..., None], lowered[..., None], logits[..., None])
         up, down = split(torch.ones_like(logits)[:, None, :, None], account)
@@ -149,35 +150,31 @@ class SignSplit(Multipliers):
         multiplier = torch.where(contributions > 0, up[:, 0], torch.where(contributions < 0, down[:, 0], 0.0))
         return weight * multiplier, account.absorbed[:, 0]
 
-    def linear(self, layer: Linear, inputs: Tensor, outputs: Tensor) -> Back:
-        """See `heads.analysis.lrp.rules.Rule`."""
+    def linear(self, layer: nn.Linear | Joint, inputs: Tensor, outputs: Tensor) -> Back:
+        """See `Rule`."""
         if (inputs < 0).any():
             return self._through(matrix(layer.weight), inputs, outputs)
         # After a ReLU a weight's sign alone decides, which saves half of the products.
-        above, below = layer.weight.clamp(min=0), layer.weight.clamp(max=0)
+        above, below = signs(layer.weight)
         split = self._split(inputs @ above.T, inputs @ below.T, outputs)
 
         def back(multiplier: Tensor, account: Account) -> Tensor:
-            """The multiplier of the input, from that of the output."""
             up, down = split(multiplier, account)
             return up @ above if down is None else up @ above + down @ below
 
         return back
 
-    def norm(self, norm: nn.Module, inputs: Tensor) -> Back:
-        """See `heads.analysis.lrp.rules.Rule`."""
-        if not isinstance(norm, nn.LayerNorm):
-            return unchanged
+    def norm(self, norm: nn.LayerNorm, inputs: Tensor) -> Back:
+        """See `Rule`."""
         slope, centred = slope_of(norm, inputs)
         return self._through(normalisation(slope), inputs, centred * slope + norm.bias)
 
     def add(self, stream: Tensor, change: Tensor) -> Fork:
-        """See `heads.analysis.lrp.rules.Rule`."""
-        raised = stream.clamp(min=0) + change.clamp(min=0)
-        split = self._split(raised, stream.clamp(max=0) + change.clamp(max=0), stream + change)
+        """See `Rule`."""
+        raised, lowered = (one + other for one, other in zip(signs(stream), signs(change), strict=True))
+        split = self._split(raised, lowered, stream + change)
 
         def back(multiplier: Tensor, account: Account) -> tuple[Tensor, Tensor]:
-            """The multiplier of both inputs, from that of the output."""
             up, down = split(multiplier, account)
             down = torch.zeros_like(up) if down is None else down
             parts = (first(part, multiplier) for part in (stream, change))
@@ -187,15 +184,14 @@ class SignSplit(Multipliers):
         return back
 
     def attention(self, seen: Attended) -> AttentionBack:
-        """See `heads.analysis.lrp.rules.Rule`."""
-        raised, lowered = (seen.weights @ part for part in (seen.values.clamp(min=0), seen.values.clamp(max=0)))
+        """See `Rule`."""
+        raised, lowered = (seen.weights @ part for part in signs(seen.values))
         softmax = ThroughSoftmax(seen) if self.through_softmax else None
         if softmax is not None:
             raised, lowered = raised + softmax.raised, lowered + softmax.lowered
         split = self._split(raised.transpose(1, 2), lowered.transpose(1, 2), seen.outputs.transpose(1, 2))
 
         def back(multiplier: Tensor, account: Account) -> AtAttention:
-            """The multiplier at each part of attention, from that of the output."""
             part = seen.part(multiplier)
             up, down = split(multiplier, account)
             values = part.values.transpose(1, 2)[:, None]
@@ -206,7 +202,7 @@ class SignSplit(Multipliers):
         return back
 
     def weighting(self, seen: Attended) -> AttentionBack:
-        """See `heads.analysis.lrp.rules.Rule`."""
+        """See `Rule`."""
         return replace(self, through_softmax=False).attention(seen)
 
 
@@ -269,8 +265,3 @@ class ThroughSoftmax:
         below = negative[..., :width] + positive[..., width:]
         above, below = (part.unflatten(2, raising.shape[3:]).permute(0, 2, 3, 1, 4) for part in (above, below))
         return by_sign(seen.keys[:sentences].transpose(1, 2)[:, None], above, below)
-
-
-def signs(part: Tensor) -> tuple[Tensor, Tensor]:
-    """The positive and the negative part of a tensor."""
-    return part.clamp(min=0), part.clamp(max=0)

@@ -2,24 +2,20 @@
 
 Relevance at a head's output, before the output projection, is summed over its neurons and over positions. The walk is
 linear in the initial relevance, so generation steps are walked together, along an axis of their own; a position
-receives relevance only from its own and later steps. See `heads.analysis.lrp.rules` for multipliers; where this module
-says multiplier, a rule that carries relevance itself has relevance instead.
-
-Shape letters: B batch, G generation step, Q/K query and key position, S source length, D width, H heads of a layer, E
-width of one head, N real generation steps of a batch.
+receives relevance only from its own and later steps. Where this module says multiplier, a rule that carries relevance
+itself has relevance instead. Shape letters as in `heads.analysis.lrp.rules`; S source length.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import singledispatch
-from typing import cast
+from typing import NamedTuple, cast
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from heads.analysis.lrp.rules import Account, Attended, AttentionBack, Back, Fork, Joint, Rule, first, unchanged
+from heads.analysis.lrp.rules import Account, Attended, Back, Joint, Rule, first, unchanged
 from heads.model.attention import Attention, Trace, joined
 from heads.model.classifier import Classifier
 from heads.model.encoder import Encoder
@@ -49,100 +45,63 @@ class Given:
     """[B, G, H], relevance at the heads."""
 
 
-@dataclass(frozen=True, slots=True)
-class ThroughAttention:
-    """The way back through an attention, from its output through its heads to its input states."""
-
-    seen: Attended
-    outputs: Tensor
-    """[B, H, Q, E], the relevance of one unit of the quantity carried, at the heads."""
-    past_heads: AttentionBack
-    project: Back
-    asking: Back
-    """Through the query projection of cross-attention."""
-    attended: Back
-    """Through the joint projection of the attended states to [queries,] keys and values."""
-
-    def __call__(self, multiplier: Tensor, account: Account) -> Given:
-        """Go back from multipliers [B, G, Q, D] of the attention's output."""
-        outputs = self.outputs[: len(multiplier), :, : multiplier.shape[2]]
-        at_heads = self.project(multiplier, account).unflatten(-1, (outputs.shape[1], outputs.shape[3]))
-        met = torch.einsum("bhqe,bgqhe->bgh", outputs, at_heads)
-        found = self.past_heads(at_heads, account)
-        together = [found.queries] if self.seen.own else []
-        parts = [part.flatten(-2) for part in (*together, found.keys, found.values) if part is not None]
-        attended = self.attended(torch.cat(parts, -1) if len(parts) > 1 else parts[0], account)
-        if self.seen.own:
-            return Given(attended, met=met)
-        asking = None if found.queries is None else self.asking(found.queries.flatten(-2), account)
-        return Given(asking, attended, met)
-
-
 Inside = Callable[[Tensor, Account], Given]
+"""From multipliers [B, G, Q, D] of a sub-layer's output to those of its inputs."""
 
 
-@dataclass(frozen=True, slots=True)
-class WayBack:
+class WayBack(NamedTuple):
     """The way back through a sub-layer and the residual sum around it."""
 
     name: str
     states: Tensor
     """[B, Q, D], the relevance of one unit of the quantity carried, in the stream before the sub-layer."""
-    leave: Back
-    """From the stream after the sub-layer to the residual sum."""
-    fork: Fork | None
-    """From the residual sum to the stream and the sub-layer's output; None if the sub-layer adds nothing."""
-    inside: Inside | None
-    """From the sub-layer's output to its input."""
-    enter: Back
-    """From the sub-layer's input to the stream before it."""
-    settled: Callable[[Tensor, tuple[Tensor, ...]], tuple[Tensor, ...]]
-    """See `Rule`."""
+    back: Inside
+    """From multipliers of the stream after the sub-layer to those of the stream before it."""
 
-    def back(self, multiplier: Tensor, account: Account) -> Given:
-        """Map multipliers [B, G, Q, D] of the stream after the sub-layer to those of the stream before it."""
-        before, multiplier = multiplier, self.leave(multiplier, account)
-        if self.fork is None or self.inside is None:
-            return Given(multiplier)
-        stream, change = self.fork(multiplier, account)
-        given = self.inside(change, account)
-        if given.states is not None:
-            stream = stream + self.enter(given.states, account)
-        if given.memory is None:
-            return Given(stream, met=given.met)
-        stream, memory = self.settled(before, (stream, given.memory))
-        return Given(stream, memory, given.met)
+
+def past_norm(rule: Rule, norm: nn.Module, inputs: Tensor) -> Back:
+    """The way back through a layer norm, or through the identity in its place."""
+    return rule.norm(norm, inputs) if isinstance(norm, nn.LayerNorm) else unchanged
 
 
 def around(
     rule: Rule, name: str, states: Tensor, residual: Residual, change: Tensor | None, inside: Inside | None
 ) -> WayBack:
     """The way back through a pre-norm or post-norm sub-layer that added `change` (None: nothing) to the stream."""
-    norm = rule.norm(residual.norm, states if residual.pre_norm or change is None else states + change)
+    norm = past_norm(rule, residual.norm, states if residual.pre_norm or change is None else states + change)
     leave, enter = (unchanged, norm) if residual.pre_norm else (norm, unchanged)
     fork = None if change is None else rule.add(states, change)
-    return WayBack(name, rule.worth(states), leave, fork, inside, enter, rule.settled)
+
+    def back(multiplier: Tensor, account: Account) -> Given:
+        before, multiplier = multiplier, leave(multiplier, account)
+        if fork is None or inside is None:
+            return Given(multiplier)
+        stream, part = fork(multiplier, account)
+        given = inside(part, account)
+        if given.states is not None:
+            stream = stream + enter(given.states, account)
+        if given.memory is None:
+            return Given(stream, met=given.met)
+        stream, memory = rule.settled(before, (stream, given.memory))
+        return Given(stream, memory, given.met)
+
+    return WayBack(name, rule.worth(states), back)
 
 
-@singledispatch
 def way_through(part: SubLayer, rule: Rule, trace: Trace, memory: Tensor | None) -> WayBack:
     """The way back through a sub-layer; in a decoder, `memory` [B, S, D] is the encoder's output."""
+    if isinstance(part, SelfAttention | CrossAttention):
+        return attention(part, rule, trace, memory if isinstance(part, CrossAttention) else None)
+    if isinstance(part, Recurrence):
+        return recurrence(part, rule, trace)
+    if isinstance(part, FeedForwardPart):
+        return feedforward(part, rule, trace)
     raise TypeError(f"relevance rules do not support {type(part).__name__}")
 
 
-@way_through.register
-def _(part: SelfAttention, rule: Rule, trace: Trace, memory: Tensor | None) -> WayBack:
-    return attention(rule, part, trace, None)
-
-
-@way_through.register
-def _(part: CrossAttention, rule: Rule, trace: Trace, memory: Tensor | None) -> WayBack:
-    return attention(rule, part, trace, memory)
-
-
-def attention(rule: Rule, part: SelfAttention | CrossAttention, trace: Trace, memory: Tensor | None) -> WayBack:
+def attention(part: SelfAttention | CrossAttention, rule: Rule, trace: Trace, memory: Tensor | None) -> WayBack:
     """The way back through an attention; for cross-attention, `memory` [B, S, D] is the encoder's output."""
-    name, own, module, residual = name_of(part), memory is None, part.attention, part.residual
+    name, module, residual = name_of(part), part.attention, part.residual
     states = trace[f"{name}.input"]
     if module.heads == 0:
         bias = None if module.output.bias is None else module.without_heads(states)
@@ -152,22 +111,37 @@ def attention(rule: Rule, part: SelfAttention | CrossAttention, trace: Trace, me
     seen = seen_by(module, trace, name, entered, attended)
     merged = seen.outputs.transpose(1, 2).flatten(2)
     change = module.output(merged)
-
-    asking, keys, values = (module.query, seen.queries), (module.key, seen.keys), (module.value, seen.values)
-    past_softmax = rule.through_softmax
-    together = [*([asking] if own and past_softmax else []), *([keys] if past_softmax else []), values]
-    inside = ThroughAttention(
-        seen,
-        rule.worth(seen.outputs),
-        rule.attention(seen),
-        rule.linear(module.output, merged, change),
-        way(rule, [asking], entered) if past_softmax and not own else unchanged,
-        way(rule, together, attended),
-    )
-    return around(rule, name, states, residual, change, inside)
+    project = rule.linear(module.output, merged, change)
+    return around(rule, name, states, residual, change, past_heads(rule, module, seen, project, entered, attended))
 
 
-def way(rule: Rule, maps: Sequence[tuple[torch.nn.Linear, Tensor]], inputs: Tensor) -> Back:
+def past_heads(
+    rule: Rule, module: Attention, seen: Attended, project: Back, entered: Tensor, attended: Tensor
+) -> Inside:
+    """The way back from an attention's output, through `project` and its heads, to its input states."""
+    own, softmax = seen.own, rule.through_softmax
+    query, key, value = (module.query, seen.queries), (module.key, seen.keys), (module.value, seen.values)
+    together = [*([query] if own and softmax else []), *([key] if softmax else []), value]
+    at_attended = way(rule, together, attended)
+    at_entered = way(rule, [query], entered) if softmax and not own else unchanged
+    outputs, core = rule.worth(seen.outputs), rule.attention(seen)
+
+    def inside(multiplier: Tensor, account: Account) -> Given:
+        worth = outputs[: len(multiplier), :, : multiplier.shape[2]]
+        at_heads = project(multiplier, account).unflatten(-1, (worth.shape[1], worth.shape[3]))
+        met = torch.einsum("bhqe,bgqhe->bgh", worth, at_heads)
+        found = core(at_heads, account)
+        parts = (found.queries if own else None, found.keys, found.values)
+        states = at_attended(torch.cat([part.flatten(-2) for part in parts if part is not None], -1), account)
+        if own:
+            return Given(states, met=met)
+        asked = None if found.queries is None else at_entered(found.queries.flatten(-2), account)
+        return Given(asked, states, met)
+
+    return inside
+
+
+def way(rule: Rule, maps: Sequence[tuple[nn.Linear, Tensor]], inputs: Tensor) -> Back:
     """The way back through linear maps of the same `inputs`, with outputs [B, H, Q, E], as one map."""
     outputs = torch.cat([out.transpose(1, 2).flatten(2) for _, out in maps], -1)
     return rule.linear(Joint(*joined([part for part, _ in maps])), inputs, outputs)
@@ -192,8 +166,7 @@ def seen_by(module: Attention, trace: Trace, name: str, entered: Tensor, attende
     return Attended(queries, keys, values, weights, outputs, attended is entered)
 
 
-@way_through.register
-def recurrence(part: Recurrence, rule: Rule, trace: Trace, memory: Tensor | None) -> WayBack:
+def recurrence(part: Recurrence, rule: Rule, trace: Trace) -> WayBack:
     """The way back through a recurrent unit: with fixed gates, it weights candidates as attention weights values.
 
     No relevance goes into the gates (Arras et al. 2017, sec. 3.2).
@@ -216,8 +189,7 @@ def recurrence(part: Recurrence, rule: Rule, trace: Trace, memory: Tensor | None
     return around(rule, name, states, residual, cells.relu(), inside)
 
 
-@way_through.register
-def feedforward(part: FeedForwardPart, rule: Rule, trace: Trace, memory: Tensor | None) -> WayBack:
+def feedforward(part: FeedForwardPart, rule: Rule, trace: Trace) -> WayBack:
     """The way back through the feed-forward part of a layer."""
     name, network, residual = name_of(part), part.feedforward, part.residual
     states = trace[f"{name}.input"]
@@ -279,11 +251,11 @@ class Ways:
         states = model(batch.source, batch.source_mask, batch.target_input, trace=trace)
         memory = model.encoder_norm(trace["encoder_norm.input"])
         self.memory = rule.worth(memory)
-        self.encoder_norm = rule.norm(model.encoder_norm, trace["encoder_norm.input"])
+        self.encoder_norm = past_norm(rule, model.encoder_norm, trace["encoder_norm.input"])
         self.encoder = [way_through(part, rule, trace, None) for part in parts_of(model.encoder)]
 
         self.logits, top = model.projection(states).max(-1)
-        self.start = rule.start(self.logits)
+        self.start = rule.worth(self.logits)
         projection = model.projection
         multiplier, absorbed = rule.top(projection.weight[top], projection.bias[top], states, self.logits)
         # Before the first attention, a position belongs to its own step alone: one step's tensor holds all of them.
@@ -291,7 +263,8 @@ class Ways:
         self.decoder: list[WayBack] = []
         if isinstance(model, Transformer):
             self.decoder = [way_through(part, rule, trace, memory) for part in parts_of(model.decoder)]
-            multiplier = rule.norm(model.decoder_norm, trace["decoder_norm.input"])(multiplier[:, None], account)
+            norm = past_norm(rule, model.decoder_norm, trace["decoder_norm.input"])
+            multiplier = norm(multiplier[:, None], account)
             last = self.decoder.pop()
             below, worth, self.top = cast(Tensor, last.back(multiplier, account).states), last.states, last.name
         elif isinstance(model, Classifier):
