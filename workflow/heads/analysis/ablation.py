@@ -22,18 +22,9 @@ Translate = Callable[[Gates | None], Answers]
 COLUMNS = ("attention", "layer", "head", "bleu", "bleu_change", "p_value")
 """In these columns and all below, `bleu` stands for the name of the metric, see `Metric.named`."""
 CHOICE_COLUMNS = (
-    "attention",
-    "layer",
-    "heads",
-    "head_chosen",
-    "bleu",
-    "bleu_change",
-    "p_value",
-    "head_oracle",
-    "bleu_oracle",
-    "bleu_change_oracle",
-    "p_value_oracle",
-)
+    "attention", "layer", "heads", "head_chosen", "bleu", "bleu_change", "p_value",
+    "head_oracle", "bleu_oracle", "bleu_change_oracle", "p_value_oracle",
+)  # fmt: skip
 
 Row = dict[str, str | int | float]
 

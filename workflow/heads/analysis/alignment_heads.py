@@ -25,36 +25,21 @@ N heads, I source and J target words, T steps, S pairs, K offsets, B draws.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from heads.analysis.roles import NOWHERE, ROUNDING, Floats, Whole, pointed
-from heads.base.bootstrap import interval, resampled_sums
+from heads.analysis.roles import NOWHERE, ROUNDING, Floats, Whole, pointed, sampled, shares
+from heads.base.bootstrap import interval
 from heads.config.analyses import AlignmentHeadsSettings
 from heads.syntax.alignment import Words, on_words
 
 COLUMNS = (
-    "step",
-    "layer",
-    "head",
-    "aer",
-    "aer_low",
-    "aer_high",
-    "precision",
-    "recall",
-    "offset",
-    "offset_aer",
-    "gain",
-    "gain_low",
-    "gain_high",
-    "links",
-    "target_words",
-    "pairs",
-    "aligns",
-)
+    "step", "layer", "head", "aer", "aer_low", "aer_high", "precision", "recall",
+    "offset", "offset_aer", "gain", "gain_low", "gain_high", "links", "target_words", "pairs", "aligns",
+)  # fmt: skip
 STEPS: Mapping[str, slice] = {"output": slice(None, -1), "input": slice(1, None)}
 """Which of the T+1 steps represent the T subwords of a target sentence."""
 
@@ -94,29 +79,7 @@ def made_at(offset: int, source: int, target: int) -> int:
 
 def error_rate(hits: Floats, made: Floats, sure: Floats) -> Floats:
     """Alignment error rate if all links are sure; NaN where there are no links."""
-    return 1 - _shares(2 * hits, made + sure)
-
-
-def _shares(some: Floats, of: Floats) -> Floats:
-    return np.asarray(np.divide(some, of, out=np.full(np.shape(some), np.nan), where=of > 0))
-
-
-@dataclass(frozen=True, slots=True)
-class Counts:
-    """Counts for each pair: links found and made by heads [S, N] and by offsets [S, K], and given links [S]."""
-
-    hits: NDArray[np.float32]
-    made: NDArray[np.float32]
-    offset_hits: NDArray[np.float32]
-    offset_made: NDArray[np.float32]
-    sure: NDArray[np.float32]
-
-    def sampled(self, draws: int) -> list[Floats]:
-        """Sums over all pairs, then over the pairs of each draw, in the order of the fields."""
-        parts = [self.hits, self.made, self.offset_hits, self.offset_made, self.sure[:, None]]
-        columns = np.concatenate(parts, 1)
-        sums = np.concatenate([columns.sum(0, dtype=np.float64)[None], resampled_sums(columns, draws)])
-        return np.split(sums, np.cumsum([part.shape[1] for part in parts[:-1]]), 1)
+    return 1 - shares(2 * hits, made + sure)
 
 
 def alignment_heads(
@@ -136,58 +99,49 @@ def alignment_heads(
     for number, weights in attended:
         numbers.append(number)
         gold = golds[number]
-        found.append(np.array([agreement(aligned(weights, gold, step), gold.linked) for step in settings.steps]))
-    by_step = np.array(found, np.float32).reshape(len(found), len(settings.steps), 2, len(heads))
+        found.append([agreement(aligned(weights, gold, step), gold.linked) for step in settings.steps])
+    by_step = np.array(found, float).reshape(len(found), len(settings.steps), 2, len(heads))
     linked = [golds[number].linked for number in numbers]
-    offsets = sorted(set().union(*map(offset_links, linked)))
-    by_offset = _by_offset(linked, offsets)
-    sure = np.array([links.sum() for links in linked], np.float32)
+    facts = sum(links.shape[1] for links in linked), len(linked)
     rows: list[Row] = []
     for place, step in enumerate(settings.steps):
-        counts = Counts(by_step[:, place, 0], by_step[:, place, 1], by_offset[:, 0], by_offset[:, 1], sure)
-        facts = sum(links.shape[1] for links in linked), len(linked)
-        for head, (*measured, aligns) in zip(heads, _measured(counts, offsets, settings), strict=True):
-            rows.append(dict(zip(COLUMNS, (step, *head, *measured, *facts, aligns), strict=True)))
+        measured = _measured(by_step[:, place], linked, settings)
+        for head, (*values, aligns) in zip(heads, measured, strict=True):
+            rows.append(dict(zip(COLUMNS, (step, *head, *values, *facts, aligns), strict=True)))
     return rows
 
 
-def _by_offset(linked: Sequence[NDArray[np.bool_]], offsets: Sequence[int]) -> NDArray[np.float32]:
+def _by_offset(linked: Sequence[NDArray[np.bool_]], offsets: Sequence[int]) -> Floats:
     """Links found and made by each offset, [S, 2, K]; an offset also makes links in pairs where it finds none."""
-    counts = np.zeros((len(linked), 2, len(offsets)), np.float32)
-    for row, links in zip(counts, linked, strict=True):
-        known = offset_links(links)
-        for column, offset in enumerate(offsets):
-            row[:, column] = known.get(offset, (0, made_at(offset, *links.shape)))
-    return counts
+    known = [offset_links(links) for links in linked]
+    counts = [
+        [one.get(offset, (0, made_at(offset, *links.shape))) for offset in offsets]
+        for one, links in zip(known, linked, strict=True)
+    ]
+    return np.array(counts, float).reshape(len(linked), len(offsets), 2).swapaxes(1, 2)
 
 
 def _measured(
-    counts: Counts, offsets: Sequence[int], settings: AlignmentHeadsSettings
-) -> list[list[float | int | None]]:
-    """For each head, the values of COLUMNS from `aer` to `links`, and whether it aligns."""
-    hits, made, offset_hits, offset_made, sure = counts.sampled(settings.bootstrap)
-    rates = error_rate(hits, made, np.broadcast_to(sure, made.shape))
-    by_offset = error_rate(offset_hits, offset_made, np.broadcast_to(sure, offset_made.shape))
+    by_head: Floats, linked: Sequence[NDArray[np.bool_]], settings: AlignmentHeadsSettings
+) -> Iterator[list[float | int | None]]:
+    """For each head, the values of COLUMNS from `aer` to `links`, and whether it aligns.
+
+    by_head: links found and made in each pair [S, 2, N]. linked: the given links of each pair.
+    """
+    offsets = sorted(set().union(*map(offset_links, linked)))
+    given = np.array([links.sum() for links in linked], float)[:, None]
+    heads, offset_counts, sure = sampled([by_head, _by_offset(linked, offsets), given], settings.bootstrap)
+    (hits, made), by_offset = heads.swapaxes(0, 1), error_rate(offset_counts[:, 0], offset_counts[:, 1], sure)
+    rates = error_rate(hits, made, sure)
     best = np.nanmin(by_offset, 1, initial=1.0, keepdims=True) if offsets else np.full_like(sure, np.nan)
-    gain = best - rates
-    low, high = interval(rates[1:])
-    gain_low, gain_high = interval(gain[1:])
     offset = offsets[int(by_offset[0].argmin())] if offsets else None
-    precision, recall = _shares(hits[0], made[0]), _shares(hits[0], np.broadcast_to(sure[0], hits[0].shape))
-    aligns = gain_low - settings.margin >= -ROUNDING
-    columns = (rates[0], low, high, precision, recall)
-    beside = (gain[0], gain_low, gain_high)
-    return [
-        [
-            *_cells(column[head] for column in columns),
-            offset,
-            *_cells([best[0, 0]]),
-            *_cells(column[head] for column in beside),
-            int(sure[0, 0]),
-            int(aligns[head]),
-        ]
-        for head in range(hits.shape[1])
-    ]
+    gain = best - rates
+    (low, high), (gain_low, gain_high) = interval(rates[1:]), interval(gain[1:])
+    own = (rates[0], low, high, shares(hits[0], made[0]), shares(hits[0], sure[0]))
+    for head in range(len(rates[0])):
+        against = (best[0, 0], *(column[head] for column in (gain[0], gain_low, gain_high)))
+        aligns = int(gain_low[head] - settings.margin >= -ROUNDING)
+        yield [*_cells(column[head] for column in own), offset, *_cells(against), int(sure[0, 0]), aligns]
 
 
 def _cells(values: Iterable[float]) -> list[float | None]:

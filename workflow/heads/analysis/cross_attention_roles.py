@@ -1,4 +1,4 @@
-"""Roles of cross-attention heads: the source of the token being written, of the previous or next one. No torch.
+"""Roles of cross-attention heads: the source of the token being written, of the previous or next one.
 
 The decoder reads the reference. At step t, which writes target subword t, a head looks at the source subword with its
 largest weight. The score of a role is the share of steps where this source subword is linked with target subword t
@@ -32,27 +32,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heads.analysis.alignment_heads import Gold
-from heads.analysis.roles import NOWHERE, ROUNDING, Floats, Row, Whole
-from heads.base.bootstrap import interval, resampled_sums
+from heads.analysis.attention_weights import attend_to_source
+from heads.analysis.roles import NOWHERE, ROUNDING, Floats, Row, Whole, sampled, shares
+from heads.base.bootstrap import interval
 from heads.config.analyses import AlignmentHeadsSettings
+from heads.model.transformer import Transformer
 
 COLUMNS = (
-    "layer",
-    "head",
-    "role",
-    "share",
-    "low",
-    "high",
-    "offset",
-    "offset_share",
-    "gain_low",
-    "gain_high",
-    "cases",
-    "pairs",
-    "linked_by",
-    "information",
-    "holds",
-)
+    "layer", "head", "role", "share", "low", "high", "offset", "offset_share", "gain_low", "gain_high",
+    "cases", "pairs", "linked_by", "information", "holds",
+)  # fmt: skip
 ROLES = {"being written": 0, "written last": -1, "written next": 1}
 """Position of the target subword that a role is about, relative to the one that the step writes."""
 GIVEN = "given"
@@ -142,6 +131,27 @@ def linked_by(pair: Looked, head: int, role: str) -> NDArray[np.bool_]:
     return links
 
 
+def roles_of_cross_attention(
+    model: Transformer, golds: Sequence[Gold], settings: AlignmentHeadsSettings, *, linked: bool
+) -> list[Row]:
+    """Rows of `cross_attention_roles` for all cross-attention heads of a model.
+
+    linked: score them by the given links of the pairs, otherwise by those of the best aligner among the heads.
+    """
+    heads = [(layer, head) for _, layer, head in model.shape.heads(("dec_enc",))]
+    attended = attend_to_source(model, [(gold.source, gold.target) for gold in golds], settings.batch_tokens)
+    pairs = [
+        Looked(
+            np.asarray(golds[number].source.subwords, np.int64),
+            np.asarray(golds[number].target.subwords, np.int64),
+            looked_at(weights[:, :-1]),
+            between_subwords(golds[number]) if linked else None,
+        )
+        for number, weights in attended
+    ]
+    return cross_attention_roles(pairs, heads, settings)
+
+
 def cross_attention_roles(
     pairs: Sequence[Looked], heads: Sequence[tuple[int, int]], settings: AlignmentHeadsSettings
 ) -> list[Row]:
@@ -181,16 +191,12 @@ def _rows(
     """Rows of the `measured` heads under one role, scored by links of the given name."""
     cases, hits = _hits(pairs, links, role)
     offsets, found = _by_offset(links, role)
-    columns = np.concatenate([cases[:, None], hits[:, measured], found], 1).astype(np.float32)
-    sums = np.concatenate([columns.sum(0, dtype=float)[None], resampled_sums(columns, settings.bootstrap)])
-    shares = np.divide(sums[:, 1:], sums[:, :1], out=np.full_like(sums[:, 1:], np.nan), where=sums[:, :1] > 0)
-    own, by_offset = shares[:, : len(measured)], shares[:, len(measured) :]
+    cases, hits, found = sampled([cases, hits[:, measured], found], settings.bootstrap)
+    own, by_offset = shares(hits, cases), shares(found, cases)
     best = by_offset.max(1, keepdims=True)
     (low, high), (gain_low, gain_high) = interval(own[1:]), interval((own - best)[1:])
-    beside, facts = (
-        (offsets[int(by_offset[0].argmax())], float(best[0, 0])),
-        (int(sums[0, 0]), len(pairs), name, information),
-    )
+    beside = offsets[int(by_offset[0].argmax())], float(best[0, 0])
+    facts = int(cases[0, 0]), len(pairs), name, information
     rows: list[Row] = []
     for place, head in enumerate(measured):
         shown = (float(own[0, place]), float(low[place]), float(high[place]))
@@ -201,12 +207,12 @@ def _rows(
 
 
 def _hits(pairs: Sequence[Looked], links: Sequence[NDArray[np.bool_]], role: str) -> tuple[Floats, Floats]:
-    """For each pair, the cases of a role [P], and those in which each head looks at a linked subword [P, N]."""
+    """For each pair, the cases of a role [P, 1], and those in which each head looks at a linked subword [P, N]."""
     cases, hits = [], []
     for pair, linked in zip(pairs, links, strict=True):
         own, wanted = about(role, len(pair.target))
         at, part = pair.at[:, own], linked[:, wanted]
-        cases.append(part.any(0).sum())
+        cases.append([part.any(0).sum()])
         hits.append((part[at, np.arange(part.shape[1])] & (at != NOWHERE)).sum(1))
     return np.array(cases, float), np.array(hits, float)
 

@@ -35,9 +35,9 @@ N heads, W words, P subwords, S sentences, M measures, R relations, 2R with thei
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,20 +48,9 @@ from heads.syntax.alignment import Arc, SentenceAttention, Words, on_words
 from heads.text.special_ids import UNK
 
 COLUMNS = (
-    "layer",
-    "head",
-    "role",
-    "name",
-    "accuracy",
-    "low",
-    "high",
-    "baseline",
-    "excess_low",
-    "excess_high",
-    "cases",
-    "reaches",
-    "holds",
-)
+    "layer", "head", "role", "name", "accuracy", "low", "high", "baseline", "excess_low", "excess_high",
+    "cases", "reaches", "holds",
+)  # fmt: skip
 POSITION_COLUMNS = ("relation", "position", "arcs")
 OFFSETS = (-2, -1, 0, 1, 2)
 POSITIONAL = ("positional", "positional_words")
@@ -164,29 +153,28 @@ def rare(targets: Whole, ranks: Whole, outside_top: int) -> Hits:
     return hits, np.full(len(RAREST), len(ranks))
 
 
-@dataclass(frozen=True, slots=True)
-class Counts:
-    """Counts for each sentence, as columns: hits [S, N, M], cases [S, M], arcs at each offset [S, K]."""
+def sampled(parts: Sequence[NDArray[np.floating]], draws: int) -> list[Floats]:
+    """Sums [1+B, ...] of each of several counts [S, ...]: over all sentences, then over the sentences of each draw."""
+    sizes = [math.prod(part.shape[1:]) for part in parts]
+    columns = np.concatenate([part.reshape(len(part), size) for part, size in zip(parts, sizes, strict=True)], 1)
+    columns = columns.astype(np.float32)
+    sums = np.concatenate([columns.sum(0, dtype=np.float64)[None], resampled_sums(columns, draws)])
+    split = zip(parts, np.split(sums, np.cumsum(sizes[:-1]), 1), strict=True)
+    return [found.reshape(len(sums), *part.shape[1:]) for part, found in split]
 
-    hits: NDArray[np.float32]
-    cases: NDArray[np.float32]
-    offsets: NDArray[np.float32]
-    relations: Whole
-    """[K], the relation of each column of `offsets`."""
 
-    def sampled(self, draws: int) -> list[Floats]:
-        """Sums of hits [1+B, N, M], cases [1+B, M] and offsets [1+B, K]: over all sentences, then over each draw."""
-        parts = [part.reshape(len(part), -1) for part in (self.hits, self.cases, self.offsets)]
-        columns = np.concatenate(parts, 1)
-        sums = np.concatenate([columns.sum(0, dtype=np.float64)[None], resampled_sums(columns, draws)])
-        hits, cases, offsets = np.split(sums, np.cumsum([part.shape[1] for part in parts[:-1]]), 1)
-        return [hits.reshape(len(sums), *self.hits.shape[1:]), cases, offsets]
+def shares(some: Floats, of: Floats) -> Floats:
+    """The quotient of counts that may have axes of size one; NaN where there are none."""
+    return np.asarray(np.divide(some, of, out=np.full(np.broadcast(some, of).shape, np.nan), where=of > 0))
 
 
 def count(
     attended: Iterable[SentenceAttention], heads: int, ranks: Whole, relations: Sequence[str], rare_outside_top: int
-) -> Counts:
-    """The counts of all sentences, in the order in which they come."""
+) -> tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.float32], Whole]:
+    """Counts for each sentence, in the order in which they come, and what the last of them are of.
+
+    These are hits [S, N, M], cases [S, M] and dependents at each offset in a relation [S, K]; then these relations [K].
+    """
     size = len(names_of(relations))
     hits, cases, offsets = [], [], []
     known = np.where(np.arange(len(ranks)) == UNK, NOWHERE, ranks)
@@ -198,15 +186,11 @@ def count(
         hits.append(np.concatenate([part[0] for part in parts], 1).astype(np.float32))
         cases.append(np.concatenate([part[1] for part in parts]))
         offsets.append(offsets_of(partners))
-    columns = {key: column for column, key in enumerate(sorted(set().union(*offsets)))}
-    by_offset = np.zeros((len(offsets), len(columns)), np.float32)
-    for row, counter in zip(by_offset, offsets, strict=True):
-        for key, number in counter.items():
-            row[columns[key]] = number
-    return Counts(
+    columns = sorted(set().union(*offsets))
+    return (
         np.array(hits, np.float32).reshape(len(hits), heads, size),
         np.array(cases, np.float32).reshape(len(cases), size),
-        by_offset,
+        np.array([[one[key] for key in columns] for one in offsets], np.float32).reshape(len(offsets), len(columns)),
         np.array([relation for relation, _ in columns], np.int64),
     )
 
@@ -218,17 +202,13 @@ def names_of(relations: Sequence[str]) -> list[tuple[str, str]]:
     return [*offsets, *arcs, *(("rare", name) for name in RAREST)]
 
 
-def _shares(some: Floats, cases: Floats) -> Floats:
-    return np.asarray(np.divide(some, cases, out=np.full(some.shape, np.nan), where=cases > 0))
-
-
 def _baselines(cases: Floats, offsets: Floats, relation_of: Whole, relations: int) -> Floats:
     """[1+B, M], the share of arcs at the best fixed offset; NaN without arcs, and for other measures."""
     found = np.full(cases.shape, np.nan)
     for relation in range(relations):
         best = offsets[:, relation_of == relation].max(1, initial=0)
         both = slice(*(FIRST_RELATION + len(DIRECTIONS) * np.array([relation, relation + 1])))
-        found[:, both] = _shares(np.repeat(best[:, None], len(DIRECTIONS), 1), cases[:, both])
+        found[:, both] = shares(best[:, None], cases[:, both])
     return found
 
 
@@ -251,10 +231,10 @@ def roles(
     """
     if not heads:
         return []
-    counts = count(attended, len(heads), ranks, settings.relations, settings.rare_outside_top)
-    hits, cases, offsets = counts.sampled(settings.bootstrap)
-    accuracy = _shares(hits, np.broadcast_to(cases[:, None], hits.shape))
-    baselines = _baselines(cases, offsets, counts.relations, len(settings.relations))
+    *counts, relation_of = count(attended, len(heads), ranks, settings.relations, settings.rare_outside_top)
+    hits, cases, offsets = sampled(counts, settings.bootstrap)
+    accuracy = shares(hits, cases[:, None])
+    baselines = _baselines(cases, offsets, relation_of, len(settings.relations))
     excess = accuracy - _thresholds(baselines, settings)[:, None]
     low, high = interval(accuracy[1:])
     excess_low, excess_high = interval(excess[1:])
@@ -265,8 +245,8 @@ def roles(
     for number, head in enumerate(heads):
         for measure, (role, name) in enumerate(names):
             at = number, measure
-            shares = [accuracy[0][at], low[at], high[at], baselines[0, measure], excess_low[at], excess_high[at]]
-            numbers = [None if np.isnan(share) else float(share) for share in shares]
+            found = [accuracy[0][at], low[at], high[at], baselines[0, measure], excess_low[at], excess_high[at]]
+            numbers = [None if np.isnan(share) else float(share) for share in found]
             facts = (*head, role, name, *numbers, int(cases[0, measure]), int(reaches[at]), int(holds[at]))
             rows.append(dict(zip(COLUMNS, facts, strict=True)))
     return rows

@@ -6,8 +6,7 @@ import argparse
 from pathlib import Path
 
 from heads.analysis.alignment_pairs import golds_of, unlinked
-from heads.analysis.cross_attention_pairs import roles_of_cross_attention
-from heads.analysis.cross_attention_roles import COLUMNS
+from heads.analysis.cross_attention_roles import COLUMNS, roles_of_cross_attention
 from heads.base.files import write_tsv
 from heads.cli._flags import add_device_arguments, add_settings_argument
 from heads.config.analyses import AlignmentHeadsSettings

@@ -18,7 +18,7 @@ from heads.analysis.ablation import Translate, ablation_rows, gates_without, mas
 from heads.analysis.alignment_pairs import unlinked
 from heads.analysis.causal_gating import INTERFERES, IRRELEVANT, causal_rows
 from heads.analysis.confidence import confidence
-from heads.analysis.cross_attention_pairs import roles_of_cross_attention
+from heads.analysis.cross_attention_roles import roles_of_cross_attention
 from heads.analysis.importance import importance_rows
 from heads.analysis.lrp.rows import generated, relevance_rows
 from heads.analysis.masking import EncodedText, answers_of
