@@ -7,15 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from heads.analysis.metrics import (
-    ACCURACY,
-    BLEU,
-    labels_scored,
-    matthews,
-    paired_correlation_test,
-    paired_t_test,
-    t_test,
-)
+from heads.analysis.metrics import ACCURACY, BLEU, labels_scored, matthews_values, t_test
 from heads.base.bootstrap import resampled_sums
 
 WANTED = ["yes", "no", "no", "maybe", "yes", "no", "yes", "maybe", "no", "no", "yes"]
@@ -37,7 +29,7 @@ def test_p_values_are_those_of_printed_tables_of_the_t_distribution(t: float, fr
 
 def test_accuracy_is_tested_on_the_differences_of_single_answers() -> None:
     baseline, better, other = answers({0, 1, 2}), answers({0, 1}), answers({3, 4, 5})
-    (own, of_own), (first, p_first), (second, p_second) = paired_t_test(baseline, [better, other], WANTED)
+    (own, of_own), (first, p_first), (second, p_second) = ACCURACY.paired(baseline, [better, other], WANTED, 0)
     assert (own, first, second) == pytest.approx((800 / 11, 900 / 11, 800 / 11)) and of_own == 1.0
     # One difference of 11 is 1: its mean equals its own standard error.
     density = np.linspace(-1.0, 1.0, 200_001)
@@ -48,7 +40,7 @@ def test_accuracy_is_tested_on_the_differences_of_single_answers() -> None:
 
 
 def test_the_same_answers_never_differ() -> None:
-    assert paired_t_test(answers({1}), [answers({1})], WANTED)[1][1] == 1.0
+    assert ACCURACY.paired(answers({1}), [answers({1})], WANTED, 0)[1][1] == 1.0
 
 
 def test_a_difference_in_every_answer_has_no_chance() -> None:
@@ -61,6 +53,10 @@ def test_draws_of_accuracy_are_means_of_drawn_answers() -> None:
     both = resampled_sums(np.stack([right, np.ones(11, np.float32)], 1), 50)
     assert score == pytest.approx(900 / 11)
     np.testing.assert_allclose(drawn, 100 * both[:, 0] / both[:, 1])
+
+
+def matthews(labels: list[str], references: list[str]) -> float:
+    return matthews_values(labels, references)[0]
 
 
 def test_matthews_of_two_classes_is_the_correlation_of_the_confusion_matrix() -> None:
@@ -92,7 +88,7 @@ def phi(labels: list[str], wanted: list[str]) -> float:
 def test_correlation_is_tested_on_what_it_would_be_without_each_answer() -> None:
     wanted = [*"aabbbabbabba"]
     baseline, system = [*"aabbbabbabab"], [*"abbbaabbaaab"]
-    (own, of_own), (other, p_value), same = paired_correlation_test(baseline, [system, baseline], wanted)
+    (own, of_own), (other, p_value), same = ACCURACY.beside["matthews"](baseline, [system, baseline], wanted, 0)
     assert (own, other) == pytest.approx((phi(baseline, wanted), phi(system, wanted))) and of_own == 1.0
     differences = []
     for number in range(12):
@@ -112,7 +108,7 @@ def test_of_three_labels_each_answer_is_left_out_once() -> None:
     for labels in (told, other):
         without = [matthews(labels[:n] + labels[n + 1 :], wanted[:n] + wanted[n + 1 :]) for n in range(9)]
         values.append(9 * matthews(labels, wanted) - 8 * np.array(without))
-    assert paired_correlation_test(told, [other], wanted)[1][1] == pytest.approx(t_test(values[1] - values[0]))
+    assert ACCURACY.beside["matthews"](told, [other], wanted, 0)[1][1] == pytest.approx(t_test(values[1] - values[0]))
 
 
 def test_a_score_tells_what_the_likeliest_label_alone_would_have() -> None:

@@ -28,6 +28,12 @@ def live_weights(trace: Trace, shape: ModelShape, attention: str) -> Tensor | No
     return torch.cat(layers, 1) if layers else None
 
 
+def by_length(sentences: Sequence[Words], batch_tokens: int) -> Iterator[list[int]]:
+    """Numbers of sentences of similar length, in batches of about `batch_tokens` subwords."""
+    lengths = np.array([len(sentence.subwords) for sentence in sentences], np.int64)
+    return (members.tolist() for members in cut(np.argsort(lengths, kind="stable"), lengths, batch_tokens))
+
+
 @torch.inference_mode()
 def attend(model: Encoder, sentences: Sequence[Words], batch_tokens: int) -> Iterator[SentenceAttention]:
     """Each sentence with its encoder self-attention [N, P, P], heads in the order of `ModelShape.heads`.
@@ -38,9 +44,8 @@ def attend(model: Encoder, sentences: Sequence[Words], batch_tokens: int) -> Ite
     nothing.
     """
     device = next(model.parameters()).device
-    lengths = np.array([len(sentence.subwords) for sentence in sentences], np.int64)
     start = [BOS] if model.shape.alone else []
-    for members in cut(np.argsort(lengths, kind="stable"), lengths, batch_tokens):
+    for members in by_length(sentences, batch_tokens):
         source, mask = pad([np.array([*start, *sentences[i].subwords, EOS], np.int32) for i in members])
         trace: Trace = {}
         model.encode(source.to(device), mask.to(device), trace=trace)
@@ -48,7 +53,7 @@ def attend(model: Encoder, sentences: Sequence[Words], batch_tokens: int) -> Ite
         if weights is None:
             return
         for row, member in zip(weights.float().cpu().numpy(), members, strict=True):
-            real = slice(len(start), len(start) + lengths[member])
+            real = slice(len(start), len(start) + len(sentences[member].subwords))
             yield sentences[member], row[:, real, real]
 
 
@@ -63,16 +68,14 @@ def attend_to_source(
     order of `ModelShape.heads`; a model without any yields nothing. Pairs come by length.
     """
     device = next(model.parameters()).device
-    lengths = np.array([len(source.subwords) for source, _ in pairs], np.int64)
-    for members in cut(np.argsort(lengths, kind="stable"), lengths, batch_tokens):
-        sides = zip(*((pairs[i][0].subwords, pairs[i][1].subwords) for i in members), strict=True)
-        batch = make_batch(*(list(side) for side in sides)).to(device)
+    for members in by_length([source for source, _ in pairs], batch_tokens):
+        batch = make_batch(*([pairs[i][side].subwords for i in members] for side in (0, 1))).to(device)
         trace: Trace = {}
         model(batch.source, batch.source_mask, batch.target_input, trace=trace)
         weights = live_weights(trace, model.shape, "dec_enc")
         if weights is None:
             return
-        for row, member in zip(weights.float().cpu().numpy(), members.tolist(), strict=True):
+        for row, member in zip(weights.float().cpu().numpy(), members, strict=True):
             source, target = pairs[member]
             yield member, row[:, : len(target.subwords) + 1, : len(source.subwords)]
 
@@ -86,8 +89,7 @@ def attend_translating(
     The model is in evaluation mode. Sentences come by length, in batches.
     """
     device = next(model.parameters()).device
-    lengths = np.array([len(sentence.subwords) for sentence in sentences], np.int64)
-    for members in cut(np.argsort(lengths, kind="stable"), lengths, settings.batch_tokens):
+    for members in by_length(sentences, settings.batch_tokens):
         subwords = [sentences[i].subwords for i in members]
         source, mask = (tensor.to(device) for tensor in pad([np.append(ids, EOS) for ids in subwords]))
         written = beam_search(model, source, mask, beam=settings.beam, length_penalty=settings.length_penalty)
@@ -114,19 +116,15 @@ def attend_classifying(model: Encoder, examples: Sequence[Words], batch_tokens: 
     The model is in evaluation mode. Examples come by length, in batches of about `batch_tokens` subwords.
     """
     device = next(model.parameters()).device
-    lengths = np.array([len(example.subwords) for example in examples], np.int64)
-    for members in cut(np.argsort(lengths, kind="stable"), lengths, batch_tokens):
+    for members in by_length(examples, batch_tokens):
         source, mask = (tensor.to(device) for tensor in pad([examples[i].subwords for i in members]))
         trace: Trace = {}
         answers = model.projection(model(source, mask, None, None, trace))[:, 0]
         # A vector is not a choice between labels: the first label stands for every vector.
         labels = [0] * len(members) if model.shape.embeds else answers.argmax(-1).tolist()
         found = live_weights(trace, model.shape, "enc_self")
-        weights = (
-            np.zeros((len(members), 0, *source.shape[1:] * 2), np.float32)
-            if found is None
-            else found.float().cpu().numpy()
-        )
+        none = np.zeros((len(members), 0, *source.shape[1:] * 2), np.float32)
+        weights = none if found is None else found.float().cpu().numpy()
         for row, member in enumerate(members):
-            read = lengths[member]
+            read = len(examples[member].subwords)
             yield Classified(examples[member], labels[row], weights[row, :, :read, :read])

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
+from torch import Tensor
 
 from heads.analysis.ablation import Translate
-from heads.analysis.embedding import vectors
 from heads.analysis.metrics import ACCURACY, BLEU, COSINE, Answers, Metric
 from heads.base.files import UserError, read_lines
 from heads.config.analyses import TranslateSettings
@@ -28,6 +29,8 @@ from heads.text.labels import Labels
 from heads.text.vocabulary import Tokens, Vocabulary
 from heads.translation.drafts import Drafted
 from heads.translation.scoring import every_pair, searched
+
+VECTORS_BATCH_TOKENS = 4096
 
 
 def load_with_heads(folder: Path, device: torch.device) -> Encoder:
@@ -126,14 +129,43 @@ def classified(
 
     prefixes: of this model and these examples, if they are read under many gates.
     """
+    found = [""] * limit
+    for members, states in summed_up(model, examples, device, batch_tokens, limit, gates, prefixes):
+        for member, place in zip(members, model.projection(states)[:, 0].argmax(-1).tolist(), strict=True):
+            found[member] = labels.words[place]
+    return found
+
+
+@torch.inference_mode()
+def vectors(
+    model: Encoder,
+    examples: Tokens,
+    device: torch.device,
+    limit: int | None = None,
+    gates: Gates | None = None,
+    *,
+    prefixes: Prefixes | None = None,
+) -> list[NDArray[np.float32]]:
+    """The vector [D] of each of the first `limit` examples; as `classified`."""
+    found: dict[int, NDArray[np.float32]] = {}
+    for members, states in summed_up(model, examples, device, VECTORS_BATCH_TOKENS, limit, gates, prefixes):
+        found |= zip(members.tolist(), states[:, 0].float().cpu().numpy(), strict=True)
+    return [found[member] for member in range(len(found))]
+
+
+def summed_up(
+    model: Encoder,
+    examples: Tokens,
+    device: torch.device,
+    batch_tokens: int,
+    limit: int | None,
+    gates: Gates | None,
+    prefixes: Prefixes | None,
+) -> Iterator[tuple[NDArray[np.int64], Tensor]]:
+    """Batches of similar length: numbers of examples, and the state [B, 1, D] that stands for each of them."""
     assert isinstance(model, ExampleEncoder)
     encode = (prefixes or Prefixes(model, room=0)).encode
-    found = [""] * limit
     lengths = examples.lengths[:limit]
     for number, members in enumerate(cut(np.argsort(lengths, kind="stable"), lengths, batch_tokens)):
         source, mask = (part.to(device) for part in pad([examples[i] for i in members]))
-        answers = model.projection(model.summed_up(encode(number, source, mask, gates), mask))
-        likeliest = answers[:, 0].argmax(-1)
-        for member, place in zip(members, likeliest.tolist(), strict=True):
-            found[member] = labels.words[place]
-    return found
+        yield members, model.summed_up(encode(number, source, mask, gates), mask)

@@ -27,6 +27,8 @@ Answers = Sequence[Any]
 Paired = Callable[[Answers, Sequence[Answers], Answers, int], list[tuple[float, float]]]
 """Score and p-value against a baseline, for the baseline itself and each system; the last argument is the number of
 draws."""
+Values = Callable[[Answers, Answers], tuple[float, NDArray[np.float64]]]
+"""The score of answers against references, and the value [S] of each answer that its t-test is on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,23 +89,17 @@ def _counted(hypotheses: Sequence[str], references: Sequence[str]) -> NDArray[np
     return np.array(rows, np.float32).reshape(len(rows), len(COLUMNS))
 
 
-def paired_t_test(
-    baseline: Sequence[str],
-    systems: Sequence[Sequence[str]],
-    references: Sequence[str],
-    _resamples: int = 0,
-) -> list[tuple[float, float]]:
-    """Accuracy and two-sided p-value against `baseline`, for the baseline and each system, by Student's t-test.
+def paired_t_test(values: Values) -> Paired:
+    """Scores and their test: Student's t-test of the differences of single answers from the baseline."""
 
-    Each label scores 1 if right and 0 if wrong; the differences from the baseline are tested (Michel et al. 2019, Fig
-    1b). Nothing is drawn.
-    """
-    right = _right(baseline, references)
-    found = [(float(100 * right.mean()), 1.0)]
-    for labels in systems:
-        own = _right(labels, references)
-        found.append((float(100 * own.mean()), t_test(own - right)))
-    return found
+    def paired(
+        baseline: Answers, systems: Sequence[Answers], references: Answers, _resamples: int
+    ) -> list[tuple[float, float]]:
+        whole, own = values(baseline, references)
+        others = [values(answers, references) for answers in systems]
+        return [(whole, 1.0), *((score, t_test(other - own)) for score, other in others)]
+
+    return paired
 
 
 def t_test(differences: NDArray[np.float64]) -> float:
@@ -118,76 +114,38 @@ def t_test(differences: NDArray[np.float64]) -> float:
     return float(betainc(freedom / 2, 0.5, 0, where, regularized=True))
 
 
-def drawn_accuracy(labels: Sequence[str], references: Sequence[str], resamples: int) -> Found:
+def accuracy_values(labels: Answers, references: Answers) -> tuple[float, NDArray[np.float64]]:
+    """Accuracy in percent, and 1 for each label that is right or 0 (Michel et al. 2019, Fig. 1b)."""
+    right = np.array([label == wanted for label, wanted in zip(labels, references, strict=True)], float)
+    return float(100 * right.mean()), right
+
+
+def drawn_accuracy(labels: Answers, references: Answers, resamples: int) -> Found:
     """Accuracy in percent of all labels and of draws of them."""
-    right = _right(labels, references)
-    sums = resampled_sums(right[:, None].astype(np.float32), resamples)[:, 0]
-    return float(100 * right.mean()), 100 * sums / len(right)
+    accuracy, right = accuracy_values(labels, references)
+    return accuracy, 100 * resampled_sums(right[:, None].astype(np.float32), resamples)[:, 0] / len(right)
 
 
-def _right(labels: Sequence[str], references: Sequence[str]) -> NDArray[np.float64]:
-    return np.array([label == wanted for label, wanted in zip(labels, references, strict=True)], float)
-
-
-def paired_cosines(
-    baseline: Answers, systems: Sequence[Answers], references: Answers, _resamples: int = 0
-) -> list[tuple[float, float]]:
-    """Mean cosine in percent and two-sided p-value against `baseline`, for the baseline and each system.
-
-    By Student's t-test of the differences per sentence; nothing is drawn.
-    """
-    own = cosines(baseline, references)
-    others = [cosines(vectors, references) for vectors in systems]
-    return [(float(own.mean()), 1.0), *((float(other.mean()), t_test(other - own)) for other in others)]
+def cosine_values(vectors: Answers, references: Answers) -> tuple[float, NDArray[np.float64]]:
+    """Mean cosine in percent, and the cosine of each vector with its reference; all vectors have length 1."""
+    each: NDArray[np.float64] = 100 * (np.array(vectors, np.float64) * np.array(references, np.float64)).sum(1)
+    return float(each.mean()), each
 
 
 def drawn_cosine(vectors: Answers, references: Answers, resamples: int) -> Found:
     """Mean cosine in percent of all vectors and of draws of them."""
-    each = cosines(vectors, references)
-    sums = resampled_sums(each[:, None].astype(np.float32), resamples)[:, 0]
-    return float(each.mean()), sums / len(each)
+    mean, each = cosine_values(vectors, references)
+    return mean, resampled_sums(each[:, None].astype(np.float32), resamples)[:, 0] / len(each)
 
 
-def cosines(some: Answers, others: Answers) -> NDArray[np.float64]:
-    """The cosine [S] in percent of each vector with its counterpart; all vectors have length 1."""
-    found: NDArray[np.float64] = 100 * (np.array(some, np.float64) * np.array(others, np.float64)).sum(1)
-    return found
+def matthews_values(labels: Answers, references: Answers) -> tuple[float, NDArray[np.float64]]:
+    """Matthews correlation, from -1 to 1, for any number of classes (Gorodkin 2004), and its pseudo-value by answer.
 
-
-def matthews(labels: Sequence[str], references: Sequence[str]) -> float:
-    """Matthews correlation of labels with references, from -1 to 1, for any number of classes (Gorodkin 2004).
-
-    0 if one side has only one distinct label.
+    The correlation is 0 if one side has only one distinct label. A single answer has none, so the t-test is applied to
+    the jackknife's pseudo-values (Tukey 1958): S times the correlation of all answers minus S - 1 times that without
+    this one. For accuracy they equal the answers themselves.
     """
-    return _correlation(_confusion(labels, references, sorted({*labels, *references}))[0])
-
-
-def paired_correlation_test(
-    baseline: Sequence[str],
-    systems: Sequence[Sequence[str]],
-    references: Sequence[str],
-    _resamples: int = 0,
-) -> list[tuple[float, float]]:
-    """Matthews correlation and two-sided p-value against `baseline`, for the baseline itself and each system.
-
-    A single answer has no correlation, so Student's t-test is applied to the jackknife's pseudo-values (Tukey 1958): S
-    times the correlation of all answers minus S - 1 times that without this one. For accuracy they equal the answers
-    themselves.
-    """
-    words = sorted({*baseline, *references, *(label for labels in systems for label in labels)})
-    whole, own = _pseudo_values(baseline, references, words)
-    found = [(whole, 1.0)]
-    for labels in systems:
-        score, values = _pseudo_values(labels, references, words)
-        found.append((score, t_test(values - own)))
-    return found
-
-
-def _pseudo_values(
-    labels: Sequence[str], references: Sequence[str], words: Sequence[str]
-) -> tuple[float, NDArray[np.float64]]:
-    """Matthews correlation, and the pseudo-value [S] of each answer."""
-    table, cells = _confusion(labels, references, words)
+    table, cells = _confusion(labels, references)
     number, whole, without = len(labels), _correlation(table), np.zeros(table.size)
     for cell in np.unique(cells):
         left = table.copy()
@@ -196,10 +154,9 @@ def _pseudo_values(
     return whole, (number * whole - (number - 1) * without)[cells]
 
 
-def _confusion(
-    labels: Sequence[str], references: Sequence[str], words: Sequence[str]
-) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+def _confusion(labels: Answers, references: Answers) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     """Counts [L, L] of each label with each reference, and the flat index [S] of each answer's cell in this table."""
+    words = sorted({*labels, *references})
     numbers = {word: number for number, word in enumerate(words)}
     pairs = zip(labels, references, strict=True)
     cells = np.array([numbers[label] * len(words) + numbers[wanted] for label, wanted in pairs], np.int64)
@@ -219,13 +176,15 @@ def labels_scored(labels: Sequence[str], references: Sequence[str]) -> dict[str,
     most = max(references.count(word) for word in {*references})
     return {
         "examples": len(references),
-        "accuracy": 100 * float(_right(labels, references).mean()),
-        "matthews": matthews(labels, references),
+        "accuracy": accuracy_values(labels, references)[0],
+        "matthews": matthews_values(labels, references)[0],
         "majority": 100 * most / len(references),
     }
 
 
 BLEU = Metric("bleu", paired_permutations, drawn_bleu)
-ACCURACY = Metric("accuracy", paired_t_test, drawn_accuracy, {"matthews": paired_correlation_test})
-COSINE = Metric("cosine", paired_cosines, drawn_cosine)
+ACCURACY = Metric(
+    "accuracy", paired_t_test(accuracy_values), drawn_accuracy, {"matthews": paired_t_test(matthews_values)}
+)
+COSINE = Metric("cosine", paired_t_test(cosine_values), drawn_cosine)
 """Cosine with the vectors of the unpruned model, which are the references."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from heads.analysis.embedding import vectors
-from heads.analysis.metrics import cosines
+from heads.analysis.masking import vectors
+from heads.analysis.metrics import cosine_values
 from heads.base.files import read_lines
 from heads.base.names import SIDES, UNPRUNED
 from heads.base.runs import run_of
@@ -51,7 +51,7 @@ def _answers(measured: Measuring, pruned: Encoder) -> dict[str, Any]:
     """A pruned model's score against the unpruned model's answers, and its attention maps, by name of the file."""
     model, tokens, device, cosine = pruned.to(measured.device), measured.tokens, measured.device, 100.0
     if model.shape.embeds:
-        cosine = float(cosines(vectors(model, tokens, device), vectors(measured.model, tokens, device)).mean())
+        cosine, _ = cosine_values(vectors(model, tokens, device), vectors(measured.model, tokens, device))
     answers, references = answered_by(model, tokens, measured.target, device), measured.references
     metric, score = score_of_answers(model.shape, answers, references, cosine)
     maps = maps_of_any(model, measured.source, measured.target, measured.text.sentences, references)
