@@ -1,7 +1,7 @@
 """The algorithm of Voita et al.'s released code, step by step: one sentence and one generation step at a time.
 
 Relevance of every neuron, with the code's cropping and rescaling after each operation and around each residual block.
-Operations are functions that torch differentiates (2019) or matrices of contributions, in loops by position (2021).
+Operations are functions that torch differentiates.
 """
 
 from __future__ import annotations
@@ -21,33 +21,6 @@ Parts = list[Tensor]
 Core = Callable[..., Tensor]
 
 
-class Released:
-    """The operations of a released code; all map inputs and the relevance of outputs to the relevance of inputs."""
-
-    def __init__(self, eps: float) -> None:
-        self.eps = eps
-
-    def scaled(self, parts: Sequence[Tensor], relevance: Tensor) -> Parts:
-        """Parts rescaled so that their absolute sum is the total relevance."""
-        return [part * (relevance.sum() / (sum(float(p.abs().sum()) for p in parts) + self.eps)) for part in parts]
-
-    def dense(self, inputs: Tensor, weight: Tensor, bias: Tensor | None, relevance: Tensor) -> Tensor:
-        """A map [V, U] of inputs [Q, U]."""
-        raise NotImplementedError
-
-    def norm(self, norm: nn.Module, inputs: Tensor, relevance: Tensor) -> Tensor:
-        """A layer norm [Q, D]."""
-        raise NotImplementedError
-
-    def add(self, stream: Tensor, change: Tensor, relevance: Tensor) -> Parts:
-        """A sum [Q, D]."""
-        raise NotImplementedError
-
-    def core(self, heads: int, parts: Parts, mask: Tensor, relevance: Tensor) -> Parts:
-        """An attention: from heads side by side [Q, H E] to queries, keys and values."""
-        raise NotImplementedError
-
-
 def attended(heads: int, mask: Tensor) -> Core:
     """The attention of heads side by side, as a function of queries, keys and values."""
 
@@ -60,8 +33,15 @@ def attended(heads: int, mask: Tensor) -> Core:
     return function
 
 
-class Code2019(Released):
+class Code2019:
     """Every operation is a function of inputs plus eps; relevance / outputs is propagated back by gradients."""
+
+    def __init__(self, eps: float) -> None:
+        self.eps = eps
+
+    def scaled(self, parts: Sequence[Tensor], relevance: Tensor) -> Parts:
+        """Parts rescaled so that their absolute sum is the total relevance."""
+        return [part * (relevance.sum() / (sum(float(p.abs().sum()) for p in parts) + self.eps)) for part in parts]
 
     def through(self, function: Core, parts: Sequence[Tensor], relevance: Tensor) -> Parts:
         """Input times gradient, made positive and scaled."""
@@ -73,27 +53,27 @@ class Code2019(Released):
         return self.scaled(received, relevance)
 
     def dense(self, inputs: Tensor, weight: Tensor, bias: Tensor | None, relevance: Tensor) -> Tensor:
-        """No bias; no weight below eps."""
+        """A map [V, U] of inputs [Q, U]: no bias; no weight below eps."""
         raising = weight.detach().maximum(torch.full_like(weight, self.eps))
         return self.through(lambda x: x @ raising.T, [inputs], relevance)[0]
 
     def norm(self, norm: nn.Module, inputs: Tensor, relevance: Tensor) -> Tensor:
-        """Pass relevance through unchanged."""
+        """A layer norm [Q, D] passes relevance on unchanged."""
         return relevance
 
     def add(self, stream: Tensor, change: Tensor, relevance: Tensor) -> Parts:
-        """Treated like the other operations."""
+        """A sum [Q, D]."""
         return self.through(lambda a, b: a + b, [stream, change], relevance)
 
     def core(self, heads: int, parts: Parts, mask: Tensor, relevance: Tensor) -> Parts:
-        """All heads as one function."""
+        """An attention, from heads side by side [Q, H E] to queries, keys and values."""
         return self.through(attended(heads, mask), parts, relevance)
 
 
 class ReleasedTwin(Twin):
     """One sentence pair, walked as in the released code."""
 
-    def __init__(self, model: Transformer, source: Tensor, target: Tensor, code: Released) -> None:
+    def __init__(self, model: Transformer, source: Tensor, target: Tensor, code: Code2019) -> None:
         super().__init__(model, source, target, Matrices(through_softmax=True))
         self.code = code
 

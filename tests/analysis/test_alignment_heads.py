@@ -159,14 +159,8 @@ def test_a_model_without_such_heads_has_no_rows() -> None:
 
 def random_model(live: Any) -> Transformer:
     torch.manual_seed(4)
-    sizes: dict[str, Any] = {
-        "width": 8,
-        "head_width": 4,
-        "feedforward": 10,
-        "source_subwords": 19,
-        "target_subwords": 17,
-    }
-    shape = ModelShape(**sizes, dropout=0.3, pre_norm=True, original_heads=3, live_heads=live)
+    sizes = {"source_subwords": 19, "target_subwords": 17, "original_heads": 3}
+    shape = ModelShape(8, 4, 10, 0.3, pre_norm=True, **sizes, live_heads=live)
     return Transformer(shape).double().eval()
 
 

@@ -16,14 +16,7 @@ import yaml
 from numpy.typing import NDArray
 from safetensors.numpy import save_file
 
-from heads.analysis.attention_maps import (
-    Translated,
-    encoder_on_words,
-    maps,
-    packed,
-    sentences_to_show,
-    unpacked,
-)
+from heads.analysis.attention_maps import Translated, encoder_on_words, maps, packed, sentences_to_show, unpacked
 from heads.analysis.attention_weights import attend, attend_translating
 from heads.base.files import read_json, write_lines
 from heads.cli import maps as maps_command
@@ -45,14 +38,8 @@ LIVE = {"enc_self": ((2,), (), (0, 1)), "dec_self": ((), (1,), ()), "dec_enc": (
 
 def pruned(subwords: int, target_subwords: int = 9) -> Transformer:
     torch.manual_seed(8)
-    sizes: dict[str, Any] = {
-        "width": 6,
-        "head_width": 4,
-        "feedforward": 5,
-        "source_subwords": subwords,
-        "target_subwords": target_subwords,
-    }
-    shape = ModelShape(**sizes, dropout=0.2, pre_norm=True, original_heads=3, live_heads=LIVE)
+    sizes = {"source_subwords": subwords, "target_subwords": target_subwords, "original_heads": 3}
+    shape = ModelShape(6, 4, 5, 0.2, pre_norm=True, **sizes, live_heads=LIVE)
     return Transformer(shape).eval()
 
 

@@ -66,22 +66,17 @@ def test_every_live_head_has_a_row_of_every_form_under_its_original_number(model
         assert sorted(scores(model, [pairs(0, 1)], form)) == sorted(model.shape.heads())
 
 
-def test_signed_importance_equals_the_mean_slope_of_the_loss_in_the_gate(model: Transformer) -> None:
-    found = scores(model, [pairs(0, 1), pairs(2)], "signed")
-    for head, value in found.items():
-        assert value == pytest.approx(sum(slope(model, pairs(i), head) for i in range(3)) / 3, rel=1e-6, abs=1e-9)
-
-
-def test_importance_per_example_equals_the_mean_absolute_slope_of_each_sentence_alone(model: Transformer) -> None:
-    found = scores(model, [pairs(1, 0, 2)], "example")
-    for head, value in found.items():
-        assert value == pytest.approx(sum(abs(slope(model, pairs(i), head)) for i in range(3)) / 3, rel=1e-6, abs=1e-9)
-
-
-def test_importance_per_batch_equals_the_absolute_slopes_of_the_batches(model: Transformer) -> None:
-    found = scores(model, [pairs(0, 1), pairs(2)], "batch")
-    for head, value in found.items():
-        expected = (abs(slope(model, pairs(0, 1), head)) + abs(slope(model, pairs(2), head))) / 3
+@pytest.mark.parametrize(
+    ("form", "batches", "apart"),
+    [("signed", [(0, 1), (2,)], [(0,), (1,), (2,)]), ("example", [(1, 0, 2)], [(0,), (1,), (2,)]),
+     ("batch", [(0, 1), (2,)], [(0, 1), (2,)])],
+)  # fmt: skip
+def test_importance_is_the_slope_of_the_loss_in_the_gate_or_its_absolute_value_by_sentence_or_by_batch(
+    model: Transformer, form: str, batches: list[tuple[int, ...]], apart: list[tuple[int, ...]]
+) -> None:
+    for head, value in scores(model, [pairs(*numbers) for numbers in batches], form).items():
+        slopes = [slope(model, pairs(*numbers), head) for numbers in apart]
+        expected = sum(slopes if form == "signed" else map(abs, slopes)) / 3
         assert value == pytest.approx(expected, rel=1e-6, abs=1e-9)
 
 

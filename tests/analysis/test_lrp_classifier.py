@@ -7,7 +7,7 @@ from typing import Any, cast
 import numpy as np
 import pytest
 import torch
-from test_lrp_model import RULES
+from test_lrp_model import RULES, as_if_trained
 from torch import Tensor
 
 from heads.analysis.lrp.rows import generated, relevance_rows, rule_of
@@ -36,16 +36,7 @@ def random_model(*, pre_norm: bool, live: tuple[tuple[int, ...], ...] = (HEADS, 
     """A random classifier with two layers of width 6 and 4 labels; norms and biases as if trained."""
     heads = {"enc_self": live, "dec_self": (), "dec_enc": ()}
     own = {"labels": 4, "token_types": 2, **changes}
-    model = Classifier(ModelShape(6, 2, 7, 0.0, pre_norm, 11, 4, 3, heads, **own)).double().eval()
-    generator = torch.Generator().manual_seed(5)
-    with torch.no_grad():
-        for name, parameter in model.named_parameters():
-            noise = torch.randn(parameter.shape, generator=generator, dtype=torch.float64)
-            if parameter.ndim == 1:
-                parameter.copy_(noise * 0.1 + ("norm.weight" in name))
-            else:
-                parameter.copy_(noise * max(1, parameter.shape[-1]) ** -0.5)
-    return model
+    return as_if_trained(Classifier(ModelShape(6, 2, 7, 0.0, pre_norm, 11, 4, 3, heads, **own)))
 
 
 class _Tokens:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from heads.analysis.lrp.rules import AtAttention, Attended, AttentionBack
 from heads.analysis.lrp.steps import head_relevance
 from heads.base.files import UserError
 from heads.base.names import ATTENTIONS
+from heads.model.encoder import Encoder
 from heads.model.shape import ModelShape, full_heads
 from heads.model.transformer import Transformer
 from heads.text.batches import Batch, make_batch
@@ -34,11 +36,10 @@ RULES = {
     "attnlrp": AttnLrp(through_softmax=True),
     "attnlrp-values": AttnLrp(through_softmax=False),
 }
+AnyModel = TypeVar("AnyModel", bound=Encoder)
 LiveHeads = dict[str, tuple[tuple[int, ...], ...]]
 HEADLESS: LiveHeads = {"enc_self": ((0, 1, 2), ()), "dec_self": ((), (2,)), "dec_enc": ((1,), ())}
 RECURRENT: LiveHeads = {"enc_self": ((0, 1, 2), ()), "dec_self": (), "dec_enc": ((1,), (0, 2))}
-
-
 IMPORTED: dict[str, Any] = {
     "attention_biases": True,
     "activation": "silu",
@@ -53,10 +54,14 @@ def random_model(*, pre_norm: bool, live: LiveHeads | None = None, **changes: An
     """A random model: two layers of width 6, 3 heads of width 2, feed-forward 7; norms and biases as if trained."""
     live = live or full_heads(layers=2, heads=3)
     changes["decoder_past"] = "self_attention" if live["dec_self"] else "ssru"
-    model = Transformer(ModelShape(6, 2, 7, 0.0, pre_norm, 11, 13, 3, live, **changes)).double().eval()
+    return as_if_trained(Transformer(ModelShape(6, 2, 7, 0.0, pre_norm, 11, 13, 3, live, **changes)))
+
+
+def as_if_trained(model: AnyModel) -> AnyModel:
+    """The model in float64, with random weights, biases and norms."""
     generator = torch.Generator().manual_seed(5)
     with torch.no_grad():
-        for name, parameter in model.named_parameters():
+        for name, parameter in model.double().eval().named_parameters():
             noise = torch.randn(parameter.shape, generator=generator, dtype=torch.float64)
             if parameter.ndim == 1:
                 parameter.copy_(noise * 0.1 + ("norm.weight" in name))
@@ -78,13 +83,14 @@ def largest_deviation(model: Transformer, batch: Batch) -> float:
     return max(float(part.max()) for part in head_relevance(model, batch, PLAIN).deviations().values())
 
 
-def twin_heads(model: Transformer, batch: Batch, rule: Matrices) -> list[tuple[dict[str, Tensor], float, float]]:
-    """The twin's results for all steps: relevance at the heads, the total left at the embeddings, the logit."""
+def walks(
+    twin_of: Callable[[Transformer, Tensor, Tensor], Twin], model: Transformer, batch: Batch
+) -> list[tuple[dict[str, Tensor], float, float]]:
+    """A twin's results for all steps: relevance at the heads, the total left at the embeddings, the logit."""
     results = []
     for row in range(len(batch.source)):
-        twin = Twin(
-            model, batch.source[row][batch.source_mask[row]], batch.target_input[row][batch.target_mask[row]], rule
-        )
+        source, target = batch.source[row][batch.source_mask[row]], batch.target_input[row][batch.target_mask[row]]
+        twin = twin_of(model, source, target)
         for step in range(len(twin.logits)):
             results.append((*twin.walk(step), float(twin.logits[step].max())))
     return results
@@ -100,7 +106,7 @@ def test_the_walk_of_all_steps_equals_a_plain_walk_of_each(
 ) -> None:
     model, batch = random_model(pre_norm=order == "pre-norm", live=live, **changes), random_batch([(3, 4), (2, 2)])
     found = head_relevance(model, batch, rule_of(name, 1e-13))
-    expected = twin_heads(model, batch, RULES[name])
+    expected = walks(partial(Twin, rule=RULES[name]), model, batch)
     assert max(float(part.max()) for part in found.deviations().values()) < 1e-7
     assert len(found.logits) == len(expected) == 8
     for step, (met, _, logit) in enumerate(expected):
@@ -122,7 +128,7 @@ def test_the_rule_of_the_released_code_knows_no_recurrent_decoder_and_says_so() 
 @torch.no_grad()
 def test_source_and_prefix_embeddings_together_receive_the_logit(order: str, live: LiveHeads | None) -> None:
     model, batch = random_model(pre_norm=order == "pre-norm", live=live), random_batch([(3, 4), (2, 2)])
-    for _, left, logit in twin_heads(model, batch, Plain()):
+    for _, left, logit in walks(partial(Twin, rule=Plain()), model, batch):
         assert left == pytest.approx(logit, rel=1e-6)
     assert largest_deviation(model, batch) < 1e-7
 
@@ -132,7 +138,7 @@ def test_relevance_that_meets_nothing_but_a_bias_ends_there_and_is_accounted_for
     model, batch = random_model(pre_norm=True), random_batch([(3, 4)])
     model.get_parameter("decoder.0.feedforward.inner.bias").fill_(-50.0)
     model.get_parameter("decoder.1.feedforward.inner.bias").fill_(-50.0)
-    for _, left, logit in twin_heads(model, batch, Plain()):
+    for _, left, logit in walks(partial(Twin, rule=Plain()), model, batch):
         assert abs(left - logit) > 1e-3
     assert largest_deviation(model, batch) < 1e-7
 
@@ -188,9 +194,7 @@ def test_later_subwords_of_the_target_do_not_matter_to_a_step() -> None:
     assert not torch.allclose(after.heads["dec_self"][0][3], before.heads["dec_self"][0][3])
 
 
-def test_a_position_that_sees_itself_alone_makes_nothing_of_rounding(
-    tiny_shape: Callable[..., ModelShape],
-) -> None:
+def test_a_position_that_sees_itself_alone_makes_nothing_of_rounding(tiny_shape: Callable[..., ModelShape]) -> None:
     """In wide models, one matrix product and three side by side differ in their last bits."""
     shape = tiny_shape(width=128, head_width=16, original_heads=8, live_heads=full_heads(layers=2, heads=8))
     torch.manual_seed(2)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable
+from functools import partial
 
 import pytest
 import torch
 from test_lrp import randn
-from test_lrp_model import HEADLESS, LiveHeads, random_batch, random_model
+from test_lrp_model import HEADLESS, LiveHeads, random_batch, random_model, walks
 from torch import Tensor, nn
 
 from heads.analysis.lrp.released import Voita2019
@@ -16,16 +17,11 @@ from heads.analysis.lrp.rows import rule_of
 from heads.analysis.lrp.rules import Account, Attended, Rule
 from heads.analysis.lrp.steps import head_relevance
 from heads.base.names import ATTENTIONS
-from heads.model.transformer import Transformer
-from heads.text.batches import Batch
-from lrp_released_twin import Code2019, Released, ReleasedTwin
+from lrp_released_twin import Code2019, ReleasedTwin
 
-CODES: list[tuple[Rule, Released]] = [
-    (Voita2019(), Code2019(1e-7)),
-    (Voita2019(0.01), Code2019(0.01)),  # the position of eps matters only when it is large
-]
-IDS = ["2019", "2019, large eps"]
-code = pytest.mark.parametrize(("rule", "code"), CODES, ids=IDS)
+CODES = [(Voita2019(), Code2019(1e-7)), (Voita2019(0.01), Code2019(0.01))]
+"""The position of eps matters only when it is large."""
+code = pytest.mark.parametrize(("rule", "code"), CODES, ids=["2019", "2019, large eps"])
 
 
 def account(*, apart: bool = False) -> Account:
@@ -46,7 +42,7 @@ def steps() -> Iterable[tuple[int, int]]:
 @code
 @pytest.mark.parametrize("bias", ["with a bias", ""])
 @torch.no_grad()
-def test_a_linear_map_shares_relevance_as_the_code_does(rule: Rule, code: Released, bias: str) -> None:
+def test_a_linear_map_shares_relevance_as_the_code_does(rule: Rule, code: Code2019, bias: str) -> None:
     torch.manual_seed(1)
     layer, inputs, relevance = nn.Linear(4, 5, bias=bool(bias)).double(), randn(2, 3, 4), positive(2, 3, 3, 5)
     inputs[:, 1, 2] = 0.0
@@ -58,7 +54,7 @@ def test_a_linear_map_shares_relevance_as_the_code_does(rule: Rule, code: Releas
 
 @code
 @torch.no_grad()
-def test_a_linear_map_keeps_steps_apart_that_are_positions(rule: Rule, code: Released) -> None:
+def test_a_linear_map_keeps_steps_apart_that_are_positions(rule: Rule, code: Code2019) -> None:
     torch.manual_seed(1)
     layer, inputs, relevance = nn.Linear(4, 5).double(), randn(2, 3, 4), positive(2, 1, 3, 5)
     found = rule.linear(layer, inputs, layer(inputs))(relevance, account(apart=True))
@@ -69,7 +65,7 @@ def test_a_linear_map_keeps_steps_apart_that_are_positions(rule: Rule, code: Rel
 
 @code
 @torch.no_grad()
-def test_a_layer_norm_shares_relevance_as_the_code_does(rule: Rule, code: Released) -> None:
+def test_a_layer_norm_shares_relevance_as_the_code_does(rule: Rule, code: Code2019) -> None:
     norm, inputs, relevance = nn.LayerNorm(5, eps=0.1).double(), randn(2, 3, 5) + 0.5, positive(2, 3, 3, 5)
     norm.weight.copy_(randn(5, seed=2))
     norm.bias.copy_(randn(5, seed=3))
@@ -80,7 +76,7 @@ def test_a_layer_norm_shares_relevance_as_the_code_does(rule: Rule, code: Releas
 
 @code
 @torch.no_grad()
-def test_a_residual_sum_shares_relevance_as_the_code_does(rule: Rule, code: Released) -> None:
+def test_a_residual_sum_shares_relevance_as_the_code_does(rule: Rule, code: Code2019) -> None:
     stream, change, relevance = randn(2, 3, 5), randn(2, 3, 5, seed=2), positive(2, 3, 3, 5)
     found = rule.add(stream, change)(relevance, account())
     for b, g in steps():
@@ -91,7 +87,7 @@ def test_a_residual_sum_shares_relevance_as_the_code_does(rule: Rule, code: Rele
 @code
 @pytest.mark.parametrize("own", ["own", ""])
 @torch.no_grad()
-def test_an_attention_shares_relevance_as_the_code_does(rule: Rule, code: Released, own: str) -> None:
+def test_an_attention_shares_relevance_as_the_code_does(rule: Rule, code: Code2019, own: str) -> None:
     keys_count = 4 if own else 5
     queries = randn(2, 3, 4, 2)
     keys, values = randn(2, 3, keys_count, 2, seed=2), randn(2, 3, keys_count, 2, seed=3)
@@ -110,7 +106,7 @@ def test_an_attention_shares_relevance_as_the_code_does(rule: Rule, code: Releas
 
 @code
 @torch.no_grad()
-def test_a_logit_hands_relevance_one_to_its_state(rule: Rule, code: Released) -> None:
+def test_a_logit_hands_relevance_one_to_its_state(rule: Rule, code: Code2019) -> None:
     weight, bias, states = randn(2, 3, 4), randn(2, 3, seed=2), randn(2, 3, 4, seed=3)
     found, absorbed = rule.top(weight, bias, states, (weight * states).sum(-1) + bias)
     assert not absorbed.any()
@@ -120,28 +116,18 @@ def test_a_logit_hands_relevance_one_to_its_state(rule: Rule, code: Released) ->
         torch.testing.assert_close(found[b, q], expected[0])
 
 
-def walks(model: Transformer, batch: Batch, code: Released) -> list[tuple[dict[str, Tensor], float]]:
-    """Results of the written-out code for all steps."""
-    found = []
-    for row in range(len(batch.source)):
-        source, target = batch.source[row][batch.source_mask[row]], batch.target_input[row][batch.target_mask[row]]
-        twin = ReleasedTwin(model, source, target, code)
-        found += [twin.walk(step) for step in range(len(target))]
-    return found
-
-
 @code
 @pytest.mark.parametrize("order", ["pre-norm", "post-norm"])
 @pytest.mark.parametrize("live", [None, HEADLESS], ids=["all-heads", "layers-without-heads"])
 @torch.no_grad()
-def test_the_walk_through_a_model_equals_the_code(rule: Rule, code: Released, order: str, live: LiveHeads) -> None:
+def test_the_walk_through_a_model_equals_the_code(rule: Rule, code: Code2019, order: str, live: LiveHeads) -> None:
     model, batch = random_model(pre_norm=order == "pre-norm", live=live), random_batch([(3, 4), (2, 2)])
-    found, expected = head_relevance(model, batch, rule), walks(model, batch, code)
+    found, expected = head_relevance(model, batch, rule), walks(partial(ReleasedTwin, code=code), model, batch)
     assert len(expected) == 8
-    for step, (met, _) in enumerate(expected):
+    for step, (met, _, _) in enumerate(expected):
         for kind, layer in itertools.product(ATTENTIONS, range(2)):
             torch.testing.assert_close(found.heads[kind][layer][step], met[f"{kind}.{layer}"].double())
-    left = torch.tensor([amount for _, amount in expected], dtype=torch.float64)
+    left = torch.tensor([amount for _, amount, _ in expected], dtype=torch.float64)
     torch.testing.assert_close(found.places["enc_self.0"][:, 0], left)
 
 

@@ -31,14 +31,8 @@ START, SEPARATOR = SIGNS[BOS], SIGNS[EOS]
 
 def classifier(subwords: int, live: Any = LIVE) -> Encoder:
     torch.manual_seed(8)
-    sizes: dict[str, Any] = {
-        "width": 6,
-        "head_width": 4,
-        "feedforward": 5,
-        "source_subwords": subwords,
-        "target_subwords": 3,
-    }
-    return model_of(ModelShape(**sizes, dropout=0.2, pre_norm=True, original_heads=3, live_heads=live, labels=3)).eval()
+    sizes = {"source_subwords": subwords, "target_subwords": 3, "original_heads": 3}
+    return model_of(ModelShape(6, 4, 5, 0.2, pre_norm=True, **sizes, live_heads=live, labels=3)).eval()
 
 
 def sentence(*subwords: int) -> Words:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 from safetensors.numpy import save_file
+from test_permutations import REFERENCES, worsened
 
 from heads.analysis.masking import load_with_heads, read_text
 from heads.analysis.masking_curve import Row, ablation_order, by_attention, curve_rows, importance_orders, random_orders
@@ -71,16 +72,9 @@ def test_what_several_orders_mask_alike_is_translated_once(tiny_model: NewModel)
     assert [row["bleu"] for row in rows[:3]] == [row["bleu"] for row in rows[3:]]
 
 
-def worsened(share: float, seed: int) -> list[str]:
-    """Forty sentences with some words replaced."""
-    draw = np.random.default_rng(seed)
-    lines = [f"the {i} cats sat on mat number {i * i} and slept" for i in range(40)]
-    return [" ".join("dog" if draw.random() < share else word for word in line.split()) for line in lines]
-
-
 def test_bleu_of_summed_counts_is_that_of_the_text() -> None:
-    wanted = worsened(0, 1)
-    for said in (worsened(0.2, 2), ["the cats", *wanted[:-1]], ["dogs bark"] * 40):
+    wanted = REFERENCES
+    for said in (worsened(REFERENCES, 0.2, 2), ["the cats", *wanted[:-1]], ["dogs bark"] * 40):
         counts = np.array([list(row.values()) for row in bleu_statistics(said, wanted)])
         assert float(bleu_of(counts.sum(0))) == pytest.approx(bleu(said, wanted)["bleu"], abs=1e-9)
         assert float(bleu_of(counts[:7].sum(0))) == pytest.approx(bleu(said[:7], wanted[:7])["bleu"], abs=1e-9)
@@ -88,15 +82,15 @@ def test_bleu_of_summed_counts_is_that_of_the_text() -> None:
 
 def test_what_is_lost_has_an_interval_of_sentences_drawn_in_pairs(tiny_model: NewModel) -> None:
     """The reference resamples both texts with the same sentences and scores them as text."""
-    model, wanted = tiny_model(), worsened(0, 1)
+    model, wanted = tiny_model(), REFERENCES
     heads = model.shape.heads()
-    full = worsened(0.3, 2)
+    full = worsened(REFERENCES, 0.3, 2)
     # Only every tenth sentence changes, so resampling one text alone would vary far more.
     half = [
         worse if number % 10 == 0 else line
-        for number, (line, worse) in enumerate(zip(full, worsened(0.9, 3), strict=True))
+        for number, (line, worse) in enumerate(zip(full, worsened(REFERENCES, 0.9, 3), strict=True))
     ]
-    texts = {0: full, 9: half, 18: worsened(0.6, 4)}
+    texts = {0: full, 9: half, 18: worsened(REFERENCES, 0.6, 4)}
     recorder = Recorder()
 
     def translate(gates: Gates | None) -> list[str]:
@@ -122,9 +116,9 @@ def test_what_is_lost_has_an_interval_of_sentences_drawn_in_pairs(tiny_model: Ne
 
 
 def test_an_order_is_set_against_the_first_one_with_as_many_heads_masked(tiny_model: NewModel) -> None:
-    model, wanted = tiny_model(), worsened(0, 1)
+    model, wanted = tiny_model(), REFERENCES
     heads = model.shape.heads()
-    good, bad = worsened(0.1, 2), worsened(0.5, 3)
+    good, bad = worsened(REFERENCES, 0.1, 2), worsened(REFERENCES, 0.5, 3)
 
     def translate(gates: Gates | None) -> list[str]:
         assert gates is not None

@@ -67,12 +67,7 @@ def read_text(source: Path, references: Path, target_bpe: Path) -> EncodedText:
 
 
 def answers_of(
-    model: Encoder,
-    device: torch.device,
-    text: EncodedText,
-    search: TranslateSettings,
-    *,
-    much_alike: bool = False,
+    model: Encoder, device: torch.device, text: EncodedText, search: TranslateSettings, *, much_alike: bool = False
 ) -> tuple[Translate, Answers, Metric]:
     """A function that translates, classifies or embeds a text under given gates, its references, and its metric.
 
