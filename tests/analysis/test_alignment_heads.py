@@ -159,7 +159,7 @@ def test_a_model_without_such_heads_has_no_rows() -> None:
 
 def random_model(live: Any) -> Transformer:
     torch.manual_seed(4)
-    sizes = {"source_subwords": 19, "target_subwords": 17, "original_heads": 3}
+    sizes: dict[str, Any] = {"source_subwords": 19, "target_subwords": 17, "original_heads": 3}
     shape = ModelShape(8, 4, 10, 0.3, pre_norm=True, **sizes, live_heads=live)
     return Transformer(shape).double().eval()
 

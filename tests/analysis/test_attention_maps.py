@@ -38,7 +38,7 @@ LIVE = {"enc_self": ((2,), (), (0, 1)), "dec_self": ((), (1,), ()), "dec_enc": (
 
 def pruned(subwords: int, target_subwords: int = 9) -> Transformer:
     torch.manual_seed(8)
-    sizes = {"source_subwords": subwords, "target_subwords": target_subwords, "original_heads": 3}
+    sizes: dict[str, Any] = {"source_subwords": subwords, "target_subwords": target_subwords, "original_heads": 3}
     shape = ModelShape(6, 4, 5, 0.2, pre_norm=True, **sizes, live_heads=LIVE)
     return Transformer(shape).eval()
 

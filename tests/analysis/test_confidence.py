@@ -32,7 +32,7 @@ def tiny(live: Any = None) -> Transformer:
     """A random model in float64."""
     torch.manual_seed(5)
     live = live or full_heads(layers=2, heads=3)
-    sizes = {"source_subwords": 13, "target_subwords": 11, "original_heads": 3}
+    sizes: dict[str, Any] = {"source_subwords": 13, "target_subwords": 11, "original_heads": 3}
     shape = ModelShape(8, 4, 10, 0.3, pre_norm=True, **sizes, live_heads=live)
     return Transformer(shape).double().eval()
 

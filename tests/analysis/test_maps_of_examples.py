@@ -31,7 +31,7 @@ START, SEPARATOR = SIGNS[BOS], SIGNS[EOS]
 
 def classifier(subwords: int, live: Any = LIVE) -> Encoder:
     torch.manual_seed(8)
-    sizes = {"source_subwords": subwords, "target_subwords": 3, "original_heads": 3}
+    sizes: dict[str, Any] = {"source_subwords": subwords, "target_subwords": 3, "original_heads": 3}
     return model_of(ModelShape(6, 4, 5, 0.2, pre_norm=True, **sizes, live_heads=live, labels=3)).eval()
 
 
