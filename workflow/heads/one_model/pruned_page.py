@@ -19,7 +19,7 @@ from heads.one_model.measuring import Measuring, Text
 from heads.one_model.page import content_of
 from heads.one_model.shrinking import needs_control, run_of_target, smaller
 from heads.one_model.workplace import Workplace
-from heads.tables.reading import RunContent, RunFiles, RunFolder
+from heads.tables.reading import RunContent, RunFiles
 from heads.training.devices import pick
 from heads.translation.stream import Report
 
@@ -43,7 +43,10 @@ def pruned_page(place: Workplace, name: str, scope: str, sizes: Sequence[int], d
         smaller(place, scope, target)
         gates, pruned = (run_of_target(place, kind, scope, target) for kind in ("gates", "pruned"))
         answers = _answers(measuring, load_model(pruned))
-        runs += [(name, run_of(gates)[1], RunFolder(gates)), (name, run_of(pruned)[1], RunContent(answers, pruned))]
+        runs += [
+            (name, run_of(gates)[1], RunContent({}, gates)),
+            (name, run_of(pruned)[1], RunContent(answers, pruned)),
+        ]
     return page(content_of(name, measured, runs, PARTS))
 
 

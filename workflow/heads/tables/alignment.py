@@ -7,22 +7,13 @@ import pandas as pd
 from heads.tables.picking import first_of
 from heads.tables.pruning import run_order
 from heads.tables.reading import RUN_COLUMNS, Frames
+from heads.tables.roles import NONE, SEPARATOR
 
 LAYER = [*RUN_COLUMNS, "layer"]
-SEPARATOR = "; "
-NONE = "none"
 BEST = {
-    "head": "best_head",
-    "aer": "best_aer",
-    "aer_low": "best_aer_low",
-    "aer_high": "best_aer_high",
-    "precision": "best_precision",
-    "recall": "best_recall",
-    "offset": "offset",
-    "offset_aer": "offset_aer",
-    "gain": "aer_gain",
-    "gain_low": "aer_gain_low",
-    "gain_high": "aer_gain_high",
+    **{name: f"best_{name}" for name in ("head", "aer", "aer_low", "aer_high", "precision", "recall")},
+    **{name: name for name in ("offset", "offset_aer")},
+    **{name: f"aer_{name}" for name in ("gain", "gain_low", "gain_high")},
 }
 """Columns of the best head's row, and their names in the table."""
 

@@ -18,17 +18,8 @@ PERMUTATIONS = 1999
 SIGNIFICANT = 0.05
 FEWEST_HEADS = 3
 COLUMNS = (
-    "experiment",
-    "seed",
-    "attention",
-    "measure_a",
-    "measure_b",
-    "heads",
-    "layers",
-    "rho",
-    "p_value",
-    "rho_within_layers",
-    "p_value_within_layers",
+    *("experiment", "seed", "attention", "measure_a", "measure_b", "heads", "layers"),
+    *("rho", "p_value", "rho_within_layers", "p_value_within_layers"),
 )
 
 

@@ -19,7 +19,7 @@ from heads.tables.michel import checkpoints_table, curve_table, heads_table, lay
 from heads.tables.needs import NEEDS
 from heads.tables.pruning import pruning_table
 from heads.tables.reading import Frames, load_reference, load_runs
-from heads.tables.roles import dependencies_table, role_drift_table, roles_table
+from heads.tables.roles import dependencies_table, role_drift, roles_table
 from heads.tables.scoreboard import scoreboard_table
 from heads.tables.scratch_curve import scratch_curve_table
 from heads.tables.seeds import with_spread
@@ -37,7 +37,7 @@ TABLES: dict[str, Callable[..., pd.DataFrame]] = {
     "alignment": alignment_table,
     "cross_attention": cross_attention_table,
     "speed": speed_table,
-    "role_drift": role_drift_table,
+    "role_drift": role_drift,
     "michel_table1": heads_table,
     "michel_table2": layers_table,
     "michel_masking_curve": curve_table,

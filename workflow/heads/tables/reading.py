@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -23,24 +23,13 @@ RUN_COLUMNS = ("experiment", "kind", "scope", "method", "lam", "keep", "seed")
 """The columns that identify a run; `scope`, `method`, `lam` and `keep` may be "", so that runs can be grouped."""
 
 TEXT = {
-    "experiment",
-    "kind",
-    "scope",
-    "method",
-    "lam",
-    "keep",
-    "attention",
-    "rule",
-    "trees",
-    "role",
-    "name",
-    "relation",
-    "signature",
-    "against",
-    "metric",
+    *RUN_COLUMNS[:-1],
+    *("attention", "rule", "trees", "role", "name", "relation", "signature", "against", "metric", "linked_by", "step"),
+    *("run", "device", "form", "order", "target", "effect"),
 }
-TEXT |= {"linked_by", "step", "run", "device", "form", "order", "target", "effect"}
 OBJECTS = {"maps", "statistics"}
+PLACE = ("attention", "layer", "head")
+MATTHEWS = ("matthews", "matthews_change", "matthews_p_value")
 
 Record = dict[str, Any]
 Frames = dict[str, pd.DataFrame]
@@ -51,12 +40,8 @@ SCORED = "score"
 def _score(metric: str, content: Record) -> Iterator[Record]:
     # Older scores have neither chrF nor a copied source, and do not say what they are measured against.
     known = dict.fromkeys(COLUMNS[SCORED]) | {"metric": metric, "against": REFERENCES, "signature": ""}
-    size = content["sentences" if metric == BLEU else "examples"]
-    yield known | {
-        "score": content[metric],
-        "sentences": size,
-        **{key: content[key] for key in known if key in content},
-    }
+    own = {"score": content[metric], "sentences": content["sentences" if metric == BLEU else "examples"]}
+    yield known | {**own, **{key: content[key] for key in known if key in content}}
 
 
 def _scored(rows: Iterable[Record]) -> Iterator[Record]:
@@ -70,18 +55,13 @@ def _scored(rows: Iterable[Record]) -> Iterator[Record]:
 def _model(content: Record) -> Iterator[Record]:
     shape = ModelShape.from_dict(content["shape"])
     live = {*shape.heads()}
-    for attention, layer, head in shape.all_heads():
-        yield {
-            "attention": attention,
-            "layer": layer,
-            "head": head,
-            "live": int((attention, layer, head) in live),
-            "dev_loss": content["dev_loss"],
-            "total_updates": content["total_updates"],
-            # Older files do not say; no model with attention biases was trained here from scratch.
-            "pretrained": int(content.get("pretrained", shape.attention_biases)),
-            "grown": int(content.get("grown", False)),
-        }
+    facts = {name: content[name] for name in ("dev_loss", "total_updates")} | {
+        "grown": int(content.get("grown", False))
+    }
+    # Older files do not say; no model with attention biases was trained here from scratch.
+    facts |= {"pretrained": int(content.get("pretrained", shape.attention_biases))}
+    for head in shape.all_heads():
+        yield {**dict(zip(PLACE, head, strict=True)), "live": int(head in live), **facts}
 
 
 def _curve(lines: Iterable[Record]) -> Iterator[Record]:
@@ -95,13 +75,8 @@ def _gates(lines: Iterable[Record]) -> Iterator[Record]:
         for attention, layers in line["p_open"].items():
             for layer, row in enumerate(layers):
                 for head, p_open in enumerate(row):
-                    yield {
-                        "update": line["update"],
-                        "attention": attention,
-                        "layer": layer,
-                        "head": head,
-                        "p_open": p_open,
-                    }
+                    place = {"attention": attention, "layer": layer, "head": head}
+                    yield {"update": line["update"], **place, "p_open": p_open}
 
 
 def _maps(content: Sequence[Record]) -> Iterator[Record]:
@@ -114,23 +89,19 @@ def _statistics(rows: Iterable[Record]) -> Iterator[Record]:
     yield {"statistics": np.array([[int(row[name]) for name in STATISTICS] for row in rows])}
 
 
-MATTHEWS = ("matthews", "matthews_change", "matthews_p_value")
 COLUMNS: dict[str, tuple[str, ...]] = {
-    SCORED: (*("metric", "score", "against", "chrf", "matthews", "majority", "sentences", "signature", "copied_bleu"),),
+    SCORED: ("metric", "score", "against", "chrf", "matthews", "majority", "sentences", "signature", "copied_bleu"),
     "bleu_statistics.tsv": ("statistics",),
-    "model.json": ("attention", "layer", "head", "live", "dev_loss", "total_updates", "pretrained", "grown"),
+    "model.json": (*PLACE, "live", "dev_loss", "total_updates", "pretrained", "grown"),
     "train.jsonl": ("update", "dev_loss", "dev_bleu"),
-    "heads.tsv": ("attention", "layer", "head", "log_alpha", "p_open", "open", "strictly_between"),
-    "confidence.tsv": ("attention", "layer", "head", "confidence"),
-    "lrp.tsv": ("rule", "attention", "layer", "head", "relevance", "relevance_of_sums", "relevance_absolute"),
+    "heads.tsv": (*PLACE, "log_alpha", "p_open", "open", "strictly_between"),
+    "confidence.tsv": (*PLACE, "confidence"),
+    "lrp.tsv": ("rule", *PLACE, "relevance", "relevance_of_sums", "relevance_absolute"),
     "roles.tsv": (
         *("trees", "layer", "head", "role", "name"),
         *("accuracy", "low", "high", "baseline", "excess_low", "excess_high", "cases", "reaches", "holds"),
     ),
-    "dynamics.tsv": (
-        *("update", "finished", "layer", "head", "role", "name"),
-        *("accuracy", "low", "high", "baseline"),
-    ),
+    "dynamics.tsv": ("update", "finished", "layer", "head", "role", "name", "accuracy", "low", "high", "baseline"),
     "positions.tsv": ("trees", "relation", "position", "arcs"),
     "alignment.tsv": ("trees", "sentences", "measured", "tree_words", "aligned_words"),
     "alignment_heads.tsv": (
@@ -141,13 +112,13 @@ COLUMNS: dict[str, tuple[str, ...]] = {
         *("layer", "head", "role", "share", "low", "high", "offset", "offset_share"),
         *("gain_low", "gain_high", "cases", "pairs", "linked_by", "information", "holds"),
     ),
-    "gates.jsonl": ("update", "attention", "layer", "head", "p_open"),
+    "gates.jsonl": ("update", *PLACE, "p_open"),
     "maps.json": ("maps",),
-    "causal.tsv": ("attention", "layer", "head", "causal_gate", "effect"),
-    "importance.tsv": ("attention", "layer", "head", "form", "importance", "importance_normalised"),
+    "causal.tsv": (*PLACE, "causal_gate", "effect"),
+    "importance.tsv": (*PLACE, "form", "importance", "importance_normalised"),
     **dict.fromkeys(
         ("ablation.tsv", "ablation.dev.tsv", "ablation.out_of_domain.tsv"),
-        ("attention", "layer", "head", "metric", "score", "score_change", "p_value", *MATTHEWS),
+        (*PLACE, "metric", "score", "score_change", "p_value", *MATTHEWS),
     ),
     "layers_to_one.tsv": (
         *("attention", "layer", "heads", "metric", "head_chosen", "score", "score_change", "p_value"),
@@ -183,55 +154,33 @@ MADE: dict[str, Callable[[Any], Iterator[Record]]] = {
 READERS: dict[str, Callable[[Path], Any]] = {".json": read_json, ".jsonl": read_jsonl, ".tsv": read_tsv}
 
 
-class Files(Protocol):
-    """The records of a run's files, by name: a dictionary of them, or the run's folder."""
+class RunContent:
+    """The records of a run's files, by name: of content in memory, or else of files in the run's folder."""
 
-    def __contains__(self, name: object, /) -> bool:
-        """Whether there is such a file."""
-
-    def __getitem__(self, name: str, /) -> list[Record]:
-        """The records of a file that is there."""
-
-
-RunFiles = tuple[str, Run, Files]
-"""An experiment, a run of it, and the run's files."""
-
-
-class RunFolder:
-    """The files in the folder of a run."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    def __init__(self, content: Mapping[str, Any], folder: Path | None = None) -> None:
+        self.content, self.folder = content, folder
 
     def __contains__(self, name: object) -> bool:
-        return (self.folder / str(name)).exists()
+        return name in self.content or bool(self.folder and (self.folder / str(name)).exists())
 
     def __getitem__(self, name: str) -> list[Record]:
         """Raise UserError for a missing file, or a missing column."""
+        if self.folder is None or name in self.content:
+            return _records(name, self.content[name])
         path = self.folder / name
-        if name not in self:
+        if not path.exists():
             raise UserError(f"{path} does not exist: run the stage that makes it, or leave this run out.")
         try:
-            return records(name, READERS[path.suffix](path))
+            return _records(name, READERS[path.suffix](path))
         except (LookupError, ValueError, TypeError, AttributeError, ArithmeticError) as error:
             raise UserError(f"{path} is not as expected ({error!r}): delete it and run its stage again.") from error
 
 
-class RunContent:
-    """The files of a run whose content is in memory, or else in its folder."""
-
-    def __init__(self, content: Mapping[str, Any], folder: Path | None = None) -> None:
-        self.content: Mapping[str, Any] = content
-        self.others: Files = RunFolder(folder) if folder else {}
-
-    def __contains__(self, name: object) -> bool:
-        return name in self.content or name in self.others
-
-    def __getitem__(self, name: str) -> list[Record]:
-        return records(name, self.content[name]) if name in self.content else self.others[name]
+RunFiles = tuple[str, Run, RunContent]
+"""An experiment, a run of it, and the run's files."""
 
 
-def records(name: str, content: Any) -> list[Record]:
+def _records(name: str, content: Any) -> list[Record]:
     """The records of a file with a name in COLUMNS or SCORES, from its content."""
     columns = COLUMNS[_frame(name)]
     return [{column: row[column] for column in columns} for row in MADE.get(name, iter)(content)]
@@ -242,7 +191,7 @@ def load_runs(need: Need, folders: Sequence[Path], compared_with: Mapping[str, s
 
     Raises UserError for a path that is not a run, a missing file or a missing column.
     """
-    return frames_of(need, [(*named_run(folder), RunFolder(folder)) for folder in folders], compared_with)
+    return frames_of(need, [(*named_run(folder), RunContent({}, folder)) for folder in folders], compared_with)
 
 
 def frames_of(need: Need, runs: Iterable[RunFiles], compared_with: Mapping[str, str] | None = None) -> Frames:
@@ -263,14 +212,12 @@ def frames_of(need: Need, runs: Iterable[RunFiles], compared_with: Mapping[str, 
                     found[_frame(name)] += [identity | record for record in files[name]]
     frames = {name: frame_of(rows, (*RUN_COLUMNS, *COLUMNS[name])) for name, rows in found.items()}
     if "model.json" in frames:
-        model = frames["model.json"]
-        frames["model.json"] = model.assign(
-            compared_with=[(compared_with or {}).get(e, WMT) for e in model["experiment"]]
-        )
+        corpora = [(compared_with or {}).get(experiment, WMT) for experiment in frames["model.json"]["experiment"]]
+        frames["model.json"] = frames["model.json"].assign(compared_with=corpora)
     return frames
 
 
-def _of_other_tasks(files: Files) -> list[str]:
+def _of_other_tasks(files: RunContent) -> list[str]:
     """The files that belong to tasks other than the one that a run's model is scored on."""
     own = next((TASK_OF[metric] for metric, file in SCORES.items() if file in files), TRANSLATION)
     return [name for task, names in ONLY_OF.items() if task != own for name in names]

@@ -89,16 +89,11 @@ def role_drift(frames: Frames) -> pd.DataFrame:
     drift.insert(len(HEAD_COLUMNS), "gone", drift["function_after"].isna().astype(int))
     drift = drift.fillna({"function_after": "", "roles_after": ""})
     pairs = [(_role_set(b), _role_set(a)) for b, a in zip(drift["roles_before"], drift["roles_after"], strict=True)]
-    return drift.assign(new_roles=[len(a - b) for b, a in pairs], lost_roles=[len(b - a) for b, a in pairs])
+    return run_order(drift.assign(new_roles=[len(a - b) for b, a in pairs], lost_roles=[len(b - a) for b, a in pairs]))
 
 
 def _role_set(text: str) -> set[str]:
     return set(text.split(SEPARATOR)) - {NONE, ""}
-
-
-def role_drift_table(frames: Frames) -> pd.DataFrame:
-    """The table of `role_drift`, in the same order as all tables."""
-    return run_order(role_drift(frames))
 
 
 def _other(frame: pd.DataFrame) -> pd.DataFrame:
@@ -167,39 +162,14 @@ def _paper_functions(figure8: pd.DataFrame, shares: pd.Series) -> pd.DataFrame:
 
 
 PAPER_DEPENDENCY_COLUMNS = (
-    "paper_relation",
-    "paper_wmt_best_percent",
-    "paper_wmt_baseline_percent",
-    "paper_opensubtitles_best_percent",
-    "paper_opensubtitles_baseline_percent",
-    "paper_tag",
+    *("paper_relation", "paper_wmt_best_percent", "paper_wmt_baseline_percent"),
+    *("paper_opensubtitles_best_percent", "paper_opensubtitles_baseline_percent", "paper_tag"),
 )
 DEPENDENCY_COLUMNS = (
-    "experiment",
-    "seed",
-    "relation",
-    "direction",
-    "trees",
-    "layer",
-    "head",
-    "cases",
-    "best_percent",
-    "low_percent",
-    "high_percent",
-    "baseline_percent",
-    "gain_points",
-    "reaches",
-    "holds",
-    "other_trees",
-    "other_cases",
-    "other_best_percent",
-    "other_baseline_percent",
-    "other_gain_points",
-    "other_same_head_percent",
-    "tree_words",
-    "aligned_words",
-    "aligned_percent",
-    *PAPER_DEPENDENCY_COLUMNS,
+    *("experiment", "seed", "relation", "direction", "trees", "layer", "head", "cases"),
+    *("best_percent", "low_percent", "high_percent", "baseline_percent", "gain_points", "reaches", "holds"),
+    *("other_trees", "other_cases", "other_best_percent", "other_baseline_percent", "other_gain_points"),
+    *("other_same_head_percent", "tree_words", "aligned_words", "aligned_percent", *PAPER_DEPENDENCY_COLUMNS),
 )
 
 

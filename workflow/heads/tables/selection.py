@@ -11,28 +11,10 @@ from heads.tables.reading import Frames
 from heads.tables.verdicts import t_quantile
 
 COLUMNS = (
-    "experiment",
-    "seed",
-    "target",
-    "method",
-    "draw",
-    "treatment",
-    "kept",
-    "of",
-    "updates",
-    "metric",
-    "score",
-    "score_baseline",
-    "score_minus_baseline",
-    "score_control",
-    "score_minus_control",
-    "p_value",
-    "random_draws",
-    "draws_below",
-    "score_random_mean",
-    "score_minus_random_mean",
-    "score_minus_random_low",
-    "score_minus_random_high",
+    *("experiment", "seed", "target", "method", "draw", "treatment", "kept", "of", "updates", "metric"),
+    *("score", "score_baseline", "score_minus_baseline", "score_control", "score_minus_control", "p_value"),
+    *("random_draws", "draws_below", "score_random_mean"),
+    *("score_minus_random_mean", "score_minus_random_low", "score_minus_random_high"),
 )
 GROUP = ["experiment", "seed", "kept", "treatment", "updates"]
 """Columns that a row has in common with the random draws that it is compared with."""
@@ -64,19 +46,8 @@ def selection_table(frames: Frames) -> pd.DataFrame:
     compared = compared.assign(
         target=[str(run.target) for run in runs], treatment=[TREATMENTS[run.kind] for run in runs]
     )
-    shared = [
-        "experiment",
-        "seed",
-        "target",
-        "treatment",
-        "kept",
-        "of",
-        "updates",
-        "metric",
-        "score",
-        "score_change",
-        "p_value",
-    ]
+    shared = ["experiment", "seed", "target", "treatment", "kept", "of", "updates", "metric", "score"]
+    shared += ["score_change", "p_value"]
     table = pd.concat([masked[shared], compared[shared]], ignore_index=True)
     targets = [Target.parse(text) for text in table["target"]]
     table["method"] = [method_of(target) for target in targets]

@@ -19,19 +19,8 @@ LOSSES = (0.15, 0.25, 0.5, 1.0)
 """The BLEU that may be lost; the paper's headlines are 0.15 with 10 of 48 encoder heads and 0.25 with 4."""
 AGAINST = ("control", "unpruned")
 COLUMNS = (
-    *(
-        "experiment",
-        "seed",
-        "scope",
-        "metric",
-        "against",
-        "most_score_lost",
-        "gone",
-        "gone_surely",
-        "gone_perhaps",
-        "of",
-    ),
-    *("score_change", "score_low", "score_high", "lam", "keep"),
+    *("experiment", "seed", "scope", "metric", "against", "most_score_lost"),
+    *("gone", "gone_surely", "gone_perhaps", "of", "score_change", "score_low", "score_high", "lam", "keep"),
 )
 
 

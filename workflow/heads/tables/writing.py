@@ -8,18 +8,8 @@ import pandas as pd
 
 from heads.base.files import write_tsv
 
-DECIMALS = {
-    "score": 2,
-    "bleu": 2,
-    "percent": 1,
-    "points": 1,
-    "per_sentence": 1,
-    "share": 3,
-    "loss": 4,
-    "rho": 3,
-    "p_value": 4,
-}
-DECIMALS |= {"lrp": 4, "confidence": 3, "accuracy": 3, "gain": 3, "survival": 3, "importance": 3}
+DECIMALS = {"score": 2, "bleu": 2, "percent": 1, "points": 1, "per_sentence": 1, "share": 3, "loss": 4, "rho": 3}
+DECIMALS |= {"p_value": 4, "lrp": 4, "confidence": 3, "accuracy": 3, "gain": 3, "survival": 3, "importance": 3}
 DECIMALS |= {"aer": 3, "precision": 3, "recall": 3}
 """Decimals by a word in the column's name; other numbers are written as integers if whole, else with four digits."""
 
