@@ -26,7 +26,9 @@ from heads.base.keeping import compress
 from heads.base.names import BLEU, WMT
 from heads.figures.scoreboard import drawn
 from heads.figures.style import STYLE, save
-from heads.tables.claims import COLUMNS, MICHEL_CLAIMS, RELEVANCE_CLAIMS, claim_row, over_seeds, stated
+from heads.tables.claims import COLUMNS, claim_row, over_seeds, stated
+from heads.tables.claims_heads import RELEVANCE_CLAIMS
+from heads.tables.claims_michel import MICHEL_CLAIMS
 from heads.tables.evidence import Evidence
 from heads.tables.floor import LEAST
 from heads.tables.needs import NEEDS

@@ -13,9 +13,8 @@ from fake_results import World, write_results, write_results_without
 from heads.base.files import read_json, write_json
 from heads.base.names import ATTENTIONS, BLEU
 from heads.tables import claims_pruning as claims
-from heads.tables.claims import stated
-from heads.tables.claims_michel import MICHEL_CLAIMS, source_needed_most
-from heads.tables.claims_voita import VOITA_CLAIMS
+from heads.tables.claims import CLAIMS, stated
+from heads.tables.claims_michel import source_needed_most
 from heads.tables.evidence import Evidence
 from heads.tables.gathering import gathered
 from heads.tables.needs import NEEDS
@@ -43,7 +42,7 @@ def lacking(*kinds: str) -> Evidence:
 @pytest.mark.parametrize("kinds", [("dec_self",), ("dec_enc",), ("dec_self", "dec_enc")])
 def test_a_claim_about_a_kind_that_the_model_lacks_is_not_measured(kinds: Sequence[str]) -> None:
     for name, needed in NEED.items():
-        found, whole = VOITA_CLAIMS[name](lacking(*kinds)), VOITA_CLAIMS[name](lacking())
+        found, whole = claims.PRUNING_CLAIMS[name](lacking(*kinds)), claims.PRUNING_CLAIMS[name](lacking())
         assert np.isnan(found.ours) == bool(needed & {*kinds}), name
         assert not np.isnan(whole.ours)
 
@@ -124,7 +123,7 @@ def test_the_table_of_claims_is_made_of_models_without_a_kind_and_leaves_its_cla
         name = names[key[:2]]
         if name in ASKED[kinds]:
             assert row["holds"] == "" and np.isnan(row["ours"]), name
-    assert ASKED[kinds] <= {*VOITA_CLAIMS, *MICHEL_CLAIMS}
+    assert ASKED[kinds] <= {*CLAIMS}
     both = [key for key in less if names[key[:2]] in ("encoder_keeps", "heads_that_matter", "encoder_10_of_48")]
     assert [less[key]["holds"] for key in both] == [whole[key]["holds"] for key in both]
 

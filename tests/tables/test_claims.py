@@ -14,8 +14,8 @@ from fake_results import RULES, World, write_results
 from heads.__main__ import main
 from heads.base.files import read_tsv
 from heads.base.names import ACCURACY, ATTENTIONS, BLEU
-from heads.tables.claims import CLAIMS, RELEVANCE_CLAIMS, over_seeds, stated
-from heads.tables.claims_heads import AGREES, CONFIDENT, EXCEPTIONS
+from heads.tables.claims import CLAIMS, over_seeds, stated
+from heads.tables.claims_heads import AGREES, CONFIDENT, EXCEPTIONS, RELEVANCE_CLAIMS
 from heads.tables.claims_michel import MICHEL_CLAIMS
 from heads.tables.evidence import DRAWS, gather, of_draws
 from heads.tables.needs import NEEDS

@@ -10,7 +10,6 @@ import pandas as pd
 import pytest
 
 from heads.tables import claims_heads as claims
-from heads.tables.claims_voita import VOITA_CLAIMS, VOITA_RELEVANCE_CLAIMS
 from heads.tables.evidence import Evidence
 from heads.tables.reading import load_reference
 from heads.tables.verdicts import TOO_FEW, Finding, holds
@@ -21,9 +20,9 @@ PAPER = load_reference("voita_claims.csv").set_index("id")
 
 
 def found(identity: str, evidence: Evidence) -> Finding:
-    if identity in VOITA_RELEVANCE_CLAIMS:
-        return VOITA_RELEVANCE_CLAIMS[identity](evidence, "lrp")
-    return VOITA_CLAIMS[identity](evidence)
+    if identity in claims.RELEVANCE_CLAIMS:
+        return claims.RELEVANCE_CLAIMS[identity](evidence, "lrp")
+    return claims.HEAD_CLAIMS[identity](evidence)
 
 
 def verdict(identity: str, evidence: Evidence) -> str:

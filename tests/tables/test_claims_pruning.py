@@ -12,7 +12,6 @@ import pytest
 
 from heads.tables import claims_pruning as claims
 from heads.tables.claims import stated
-from heads.tables.claims_voita import VOITA_CLAIMS
 from heads.tables.evidence import Evidence
 from heads.tables.reading import load_reference
 from heads.tables.verdicts import Finding, holds
@@ -24,7 +23,7 @@ SURE, TORN = (30.0, 30.02, 29.98, 30.01, 29.99), (30.0, 30.9, 29.1, 30.4, 29.6)
 
 
 def verdict(identity: str, evidence: Evidence) -> str:
-    finding = VOITA_CLAIMS[identity](evidence)
+    finding = claims.PRUNING_CLAIMS[identity](evidence)
     return holds(finding, PAPER.loc[identity, "condition"], PAPER.loc[identity, "limit"])
 
 
@@ -256,7 +255,7 @@ def test_p_values_of_kinds_take_all_models_at_once() -> None:
     kinds = {"enc_self": [[1, 0], [0, 1]], "dec_self": [[1, 0], [1, 1]], "dec_enc": [[1, 1], [1, 1]]}
     one, five = swept(lam1=kinds), swept(**{f"lam{number}": kinds for number in range(1, 6)})
     for name in ("source_over_self", "self_over_encoder", "encoder_fewest"):
-        assert VOITA_CLAIMS[name](one).p_value == VOITA_CLAIMS[name](five).p_value
+        assert claims.PRUNING_CLAIMS[name](one).p_value == claims.PRUNING_CLAIMS[name](five).p_value
 
 
 def test_shares_of_two_kinds_are_nearly_equal_or_not() -> None:
@@ -290,7 +289,7 @@ def test_the_decoder_keeps_one_kind_below_and_the_other_above() -> None:
     low, high = layered(6, 1), layered(1, 6)
     as_paper = swept(lam1={"enc_self": high, "dec_self": low, "dec_enc": high})
     assert [verdict(name, as_paper) for name in asked] == ["yes", "yes"]
-    assert [VOITA_CLAIMS[name](as_paper).ours for name in asked] == pytest.approx([5 / 8, 5 / 8])
+    assert [claims.PRUNING_CLAIMS[name](as_paper).ours for name in asked] == pytest.approx([5 / 8, 5 / 8])
     turned = swept(lam1={"enc_self": low, "dec_self": high, "dec_enc": low})
     assert [verdict(name, turned) for name in asked] == ["no", "no"]
     near = swept(lam1={"enc_self": low, "dec_self": layered(3, 2), "dec_enc": layered(2, 3)})

@@ -10,7 +10,8 @@ from fake_results import World, write_results
 from heads.__main__ import main
 from heads.base.files import read_tsv
 from heads.figures.scoreboard import LOOKS, figure_of
-from heads.tables.claims import RELEVANCE_CLAIMS, stated
+from heads.tables.claims import stated
+from heads.tables.claims_heads import RELEVANCE_CLAIMS
 from heads.tables.needs import NEEDS
 from heads.tables.reading import load_reference
 from heads.tables.scoreboard import FOUND, board_of, scoreboard_table

@@ -8,8 +8,9 @@ import pandas as pd
 
 from heads.base.names import BLEU, MEAN, OVER_SEEDS
 from heads.tables.claims_alignment import ALIGNMENT_CLAIMS
+from heads.tables.claims_heads import HEAD_CLAIMS, RELEVANCE_CLAIMS
 from heads.tables.claims_michel import MICHEL_CLAIMS
-from heads.tables.claims_voita import VOITA_CLAIMS, VOITA_RELEVANCE_CLAIMS
+from heads.tables.claims_pruning import PRUNING_CLAIMS
 from heads.tables.evidence import Evidence, gather
 from heads.tables.floor import too_weak
 from heads.tables.measures import measures_table
@@ -25,39 +26,17 @@ def _on_frames(claim: Callable[[Frames], Finding]) -> Callable[[Evidence], Findi
 
 
 CLAIMS: dict[str, Callable[[Evidence], Finding]] = {
-    **VOITA_CLAIMS,
+    **HEAD_CLAIMS,
+    **PRUNING_CLAIMS,
     **{name: _on_frames(claim) for name, claim in {**MICHEL_CLAIMS, **ALIGNMENT_CLAIMS}.items()},
 }
 """By id in the papers' files of claims, which share one namespace."""
 
-RELEVANCE_CLAIMS: dict[str, Callable[[Evidence, str], Finding]] = {**VOITA_RELEVANCE_CLAIMS}
-
-COLUMNS = (
-    "experiment",
-    "seed",
-    "metric",
-    "claim",
-    "measure",
-    "rule",
-    "paper",
-    "paper_of",
-    "ours",
-    "of",
-    "relative_percent",
-    "low",
-    "high",
-    "p_value",
-    "chance",
-    "holds_if",
-    "limit",
-    "margin",
-    "holds",
-    "source",
-    "tag",
-)
-
-
 PAPERS = ("paper", "paper_of", "limit", "margin", "source", "tag")
+COLUMNS = (
+    *("experiment", "seed", "metric", "claim", "measure", "rule", "paper", "paper_of", "ours", "of"),
+    *("relative_percent", "low", "high", "p_value", "chance", "holds_if", "limit", "margin", "holds", "source", "tag"),
+)
 
 
 def claims_table(frames: Frames, *papers: pd.DataFrame) -> pd.DataFrame:

@@ -7,6 +7,9 @@ that are unrelated within each layer.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 import numpy as np
 import pandas as pd
 
@@ -233,3 +236,32 @@ def _doubled(evidence: Evidence, models: list[Model]) -> tuple[float, float]:
         counts.append((len(heads), len(heads & has), len(heads & may)))
     positional, doubled, possibly = (sum(column) for column in zip(*counts, strict=True))
     return (doubled / positional, possibly / positional) if positional else (UNKNOWN, UNKNOWN)
+
+
+RELEVANCE_CLAIMS: dict[str, Callable[[Evidence, str], Finding]] = {
+    "top_heads_differ": top_heads_differ,
+    "relevance_confidence": relevance_confidence,
+    "without_exception": without_exception,
+    "exception_is_first": exception_is_first,
+    "positional_relevant": partial(role_relevant, role="positional"),
+    "syntactic_relevant": partial(role_relevant, role="syntactic"),
+    "rare_most_relevant": rare_most_relevant,
+}
+"""By id in `voita_claims.csv`; each function takes the column of one reading of relevance."""
+
+HEAD_CLAIMS: dict[str, Callable[[Evidence], Finding]] = {
+    "positional_share": partial(share_with, role="positional"),
+    "positional_confident": positional_confident,
+    "positional_most_confident": partial(role_confident, role="positional"),
+    "syntactic_share": partial(share_with, role="syntactic"),
+    "relations_beaten": relations_beaten,
+    "several_heads": several_heads,
+    "rare_heads": rare_heads,
+    "rare_in_first_layer": rare_in_first_layer,
+    "rarest": partial(rarest_hit, name="rarest"),
+    "two_rarest": partial(rarest_hit, name="one of two rarest"),
+    "two_rarest_wmt": partial(rarest_hit, name="one of two rarest"),
+    "functions_at_17_of_48": partial(functions_left, share=17 / 48),
+    "functions_drift": partial(functions_drift, share=17 / 48),
+}
+"""The others about the unpruned model's heads, and about the functions that are left after pruning."""

@@ -9,7 +9,9 @@ there is one p value over all models.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -218,3 +220,29 @@ def _survival(evidence: Evidence, kinds: tuple[str, ...]) -> tuple[pd.DataFrame,
     model = model[model["attention"].isin(kinds if {*kinds} <= {*model["attention"]} else ())]
     live = model.pivot(index=HEAD, columns="target", values="live")
     return live.index.to_frame(index=False), live.to_numpy(int)
+
+
+PRUNING_CLAIMS: dict[str, Callable[[Evidence], Finding]] = {
+    "specialised_last": specialised_last,
+    "gates_between": gates_between,
+    "penalty_from_scratch": penalty_gain,
+    "encoder_from_scratch": partial(scratch_gain, scope="enc_self"),
+    "encoder_10_of_48": partial(change_at, scope="enc_self", share=10 / 48, control=False),
+    "encoder_10_of_48_control": partial(change_at, scope="enc_self", share=10 / 48, control=True),
+    "encoder_5_of_48": partial(change_at, scope="enc_self", share=5 / 48, control=False),
+    "encoder_4_of_48": partial(change_at, scope="enc_self", share=4 / 48, control=False),
+    "all_75_of_144": partial(change_at, scope="all", share=75 / 144, control=False),
+    "all_75_of_144_control": partial(change_at, scope="all", share=75 / 144, control=True),
+    "all_58_of_144": partial(change_at, scope="all", share=58 / 144, control=False),
+    "three_quarters_of_encoder": partial(most_encoder_heads_free, encoder=14 / 48, decoder=61 / 96),
+    "scratch_not_better": scratch_not_better,
+    "scratch_gain": partial(scratch_gain, scope="all"),
+    "encoder_fewest": encoder_fewest,
+    "source_over_self": partial(more_left, most="dec_enc", least="dec_self"),
+    "self_near_source": partial(nearly_equal, one="dec_self", other="dec_enc"),
+    "self_over_encoder": partial(more_left, most="dec_self", least="enc_self"),
+    "self_near_encoder": partial(nearly_equal, one="dec_self", other="enc_self"),
+    "self_in_low_layers": partial(low_minus_high, attention="dec_self", sign=1),
+    "source_in_high_layers": partial(low_minus_high, attention="dec_enc", sign=-1),
+}
+"""By id in `voita_claims.csv`."""

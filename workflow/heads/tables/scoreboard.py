@@ -4,34 +4,18 @@ from __future__ import annotations
 
 import pandas as pd
 
-from heads.tables.claims import RELEVANCE_CLAIMS, decided_claims, stated
+from heads.tables.claims import decided_claims, stated
+from heads.tables.claims_heads import RELEVANCE_CLAIMS
 from heads.tables.reading import Frames
 from heads.tables.relevance import side_by_side
 
 STATED = (
-    "study",
-    "topic",
-    "name",
-    "metric",
-    "claim",
-    "measure",
-    "rule",
-    "holds_if",
-    "limit",
-    "margin",
-    "source",
-    "tag",
-    "paper",
-    "paper_of",
+    *("study", "topic", "name", "metric", "claim", "measure", "rule", "holds_if", "limit", "margin", "source", "tag"),
+    *("paper", "paper_of"),
 )
 """Columns of the papers' files of claims, and the reading of relevance that decides."""
-FOUND = {
-    "ours": "ours",
-    "of": "of",
-    "relative_percent": "relative_percent",
-    "holds": "verdict",
-    "other_readings": "other_readings",
-}
+FOUND = {"ours": "ours", "of": "of", "relative_percent": "relative_percent", "holds": "verdict"}
+FOUND |= {"other_readings": "other_readings"}
 """Columns of results in the table of claims, and their names here, which precede the experiment's name."""
 
 
