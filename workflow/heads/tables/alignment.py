@@ -19,17 +19,16 @@ BEST = {
 
 
 def best_heads(rows: pd.DataFrame) -> pd.DataFrame:
-    """The row of the head with the lowest error rate in each run and layer, the first on a tie; rows of one step."""
+    """The row of the head with the lowest error rate in each run and layer; rows of one step."""
     return rows.sort_values(["aer", "head"], kind="stable").drop_duplicates(LAYER)
 
 
 def alignment_table(frames: Frames) -> pd.DataFrame:
     """A row for each run and decoder layer, including layers without a live head.
 
-    Columns: RUN_COLUMNS; `layer`; `live` heads and `of`, their original number. For the first step in the settings: how
-    many heads align and which, and the columns of BEST for the head with the lowest error rate, which was chosen on the
-    pairs that it is reported on. For the second step, if it was measured: the lowest error rate and its head. frames:
-    `model.json`, `alignment_heads.tsv`.
+    For the first step in the settings: how many heads align and which, and the columns of BEST for the head with the
+    lowest error rate, which was chosen on the pairs that it is reported on. For the second step, if it was measured:
+    the lowest error rate and its head. frames: `model.json`, `alignment_heads.tsv`.
     """
     model, rows = frames["model.json"], frames["alignment_heads.tsv"]
     layers = model[model["attention"] == "dec_enc"].groupby(LAYER, sort=False)["live"]

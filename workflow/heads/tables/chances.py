@@ -81,8 +81,7 @@ def every_group_drawn(groups: Sequence[Collection[object]], drawn: int, heads: i
 def shuffled_p(statistic: Callable[[Floats], Floats], live: NDArray[np.int_], labels: Labels) -> float:
     """The share of shuffled labels [N] with a statistic at least as large as observed, observed labels included.
 
-    live [N, M]: whether each head is left. statistic: a function of the shares of heads left [..., K, M], ordered by
-    label.
+    live [N, M]: whether each head is left. statistic: of the shares of heads left [..., K, M], ordered by label.
     """
     shuffled = np.concatenate([labels[None], labels[shuffles((0,) * len(labels))]])
     shares = np.stack([(shuffled == label) @ live / (labels == label).sum() for label in np.unique(labels)], 1)

@@ -33,9 +33,8 @@ def aligned_late(frames: Frames) -> Finding:
     if half == 0:
         return NOT_MEASURED
     low, high = (part.loc[part["aer"].idxmin()] for part in (layers[:half], layers[-half:]))
-    return Finding(
-        low["aer"] - high["aer"], low=low["aer_low"] - high["aer_high"], high=low["aer_high"] - high["aer_low"]
-    )
+    ends = {"low": low["aer_low"] - high["aer_high"], "high": low["aer_high"] - high["aer_low"]}
+    return Finding(low["aer"] - high["aer"], **ends)
 
 
 def last_but_one(frames: Frames) -> Finding:
@@ -47,11 +46,9 @@ def last_but_one(frames: Frames) -> Finding:
     if len(layers) < 2:
         return NOT_MEASURED
     one, others = layers.iloc[-2], layers.drop(index=layers.index[-2])
-    counts = [
-        int((others[column] < limit).sum())
-        for column, limit in (("aer", one["aer"]), ("aer_high", one["aer_low"]), ("aer_low", one["aer_high"]))
-    ]
-    return Finding(counts[0], len(others), low=counts[1], high=counts[2], chance=1 / len(layers))
+    against = (("aer", one["aer"]), ("aer_high", one["aer_low"]), ("aer_low", one["aer_high"]))
+    ours, low, high = (int((others[column] < limit).sum()) for column, limit in against)
+    return Finding(ours, len(others), low=low, high=high, chance=1 / len(layers))
 
 
 def _layers(frames: Frames) -> pd.DataFrame:

@@ -59,10 +59,7 @@ def without_exception(evidence: Evidence, relevance: str) -> Finding:
 
 
 def exception_is_first(evidence: Evidence, relevance: str) -> Finding:
-    """1 if all others agree and the head that disturbs most is the first layer's most relevant, not most confident.
-
-    If the others do not agree, there is no rule for it to be an exception to.
-    """
+    """1 if all others agree and the head that disturbs most is the first layer's most relevant, not most confident."""
     heads = evidence.encoder
     row, rho = exception(heads, relevance)
     first = heads[heads["layer"] == 0]
@@ -99,10 +96,7 @@ def _role_rank(heads: pd.DataFrame, role: str, measure: str, blocks: np.ndarray)
 
 
 def rare_most_relevant(evidence: Evidence, relevance: str) -> Finding:
-    """1 if the most relevant head of the first layer is a rare-word head; not measured if that layer has none.
-
-    chance: the share of the first layer's heads that are rare-word heads.
-    """
+    """1 if the most relevant head of the first layer is a rare-word head; not measured if that layer has none."""
     heads = evidence.baseline_functions
     first = heads[heads["layer"] == 0].reset_index(drop=True)
     rare = first["function"].isin(FUNCTIONS["rare"])

@@ -36,10 +36,7 @@ PAPERS_ORDER = "example"
 
 
 def heads_that_matter(frames: Frames) -> Finding:
-    """Share of the encoder heads that lower the score significantly when masked alone.
-
-    A loss may do harm without being significant, so the upper end also counts noticeable losses on too few sentences.
-    """
+    """Share of the encoder heads that lower the score significantly alone; the upper end: or noticeably."""
     sure, possible, of = _losses(_encoder(frames), "")
     return replace(share(sure, of), high=share(possible, of).high)
 
@@ -76,19 +73,15 @@ def _losses(rows: pd.DataFrame, suffix: str) -> tuple[int, int, int]:
 
 
 def free_share(frames: Frames) -> Finding:
-    """The share of all heads masked by importance at which the score first falls noticeably, between two steps.
-
-    The ends are the shares at which the two ends of the change's interval fall noticeably.
-    """
+    """The share of heads masked by importance at which the score, or an end of its interval, first falls noticeably."""
     walk = _walk(frames, PAPERS_ORDER, "all")
     if walk.empty:
         return NOT_MEASURED
     noticeable = NOTICEABLE[walk["metric"].iloc[0]]
-    ends = [
-        _crossing(walk["share"], walk[column], noticeable)
-        for column in ("score_change", "score_change_low", "score_change_high")
-    ]
-    return Finding(ends[0], low=ends[1], high=ends[2])
+    ours, low, high = (
+        _crossing(walk["share"], walk[f"score_change{end}"], noticeable) for end in ("", "_low", "_high")
+    )
+    return Finding(ours, low=low, high=high)
 
 
 def _crossing(shares: pd.Series, change: pd.Series, noticeable: float) -> float:
@@ -101,10 +94,9 @@ def _crossing(shares: pd.Series, change: pd.Series, noticeable: float) -> float:
 
 
 def importance_over_ablation(frames: Frames) -> Finding:
-    """Mean score by the paper's importance minus that by single heads masked on dev, over the steps in between.
+    """Mean score by the paper's importance minus that by single heads masked on dev, over steps with some heads masked.
 
-    Steps with no head and with all heads masked are left out. The ends are means too, which enclose the mean at least
-    as often as each step's ends enclose its number.
+    The ends are means too, which enclose the mean at least as often as each step's ends enclose its number.
     """
     walk = _walk(frames, "ablation", "all")
     between = walk[(walk["share"] > 0) & (walk["share"] < 1)]
@@ -119,10 +111,7 @@ def kept_of_kind(frames: Frames, attention: str, masked: float) -> Finding:
 
 
 def source_needed_most(frames: Frames, masked: float) -> Finding:
-    """Share of the score kept with self-attention heads masked minus that with cross-attention heads masked.
-
-    Of the two kinds of self-attention the lower share counts. Not measured if a model lacks one of the three kinds.
-    """
+    """Share kept with self-attention heads masked, the lower of both kinds, minus that with cross-attention masked."""
     source = kept_of_kind(frames, "dec_enc", masked)
     own = [difference(kept_of_kind(frames, kind, masked), source) for kind in ("enc_self", "dec_self")]
     return NOT_MEASURED if any(np.isnan(found.ours) for found in own) else min(own, key=lambda found: found.ours)
@@ -154,11 +143,9 @@ def kept_at_the_end(frames: Frames, masked: float) -> Finding:
 def kept_more_and_more(frames: Frames, masked: float) -> Finding:
     """Share kept by the finished model minus that kept at the first checkpoint with a score to lose."""
     checkpoints = _checkpoints(frames)
-    return (
-        difference(kept_at_the_end(frames, masked), kept_at(checkpoints[0], masked))
-        if len(checkpoints) > 1
-        else NOT_MEASURED
-    )
+    if len(checkpoints) < 2:
+        return NOT_MEASURED
+    return difference(kept_at_the_end(frames, masked), kept_at(checkpoints[0], masked))
 
 
 def _checkpoints(frames: Frames) -> list[pd.DataFrame]:
@@ -198,10 +185,8 @@ def kept_at(walk: pd.DataFrame, masked: float) -> Finding:
     """Share of the score kept with the share `masked` of a walk's heads, interpolated between the nearest steps."""
     if not len(walk) or walk["unmasked"].iloc[0] <= 0:
         return NOT_MEASURED
-    ours, low, high = (
-        float(np.interp(masked, walk["share"].to_numpy(float), walk[column].to_numpy(float))) / 100
-        for column in ("kept_percent", "kept_percent_low", "kept_percent_high")
-    )
+    shares, kept = walk["share"].to_numpy(float), [walk[f"kept_percent{end}"] for end in ("", "_low", "_high")]
+    ours, low, high = (float(np.interp(masked, shares, percent.to_numpy(float))) / 100 for percent in kept)
     return Finding(ours, low=low, high=high)
 
 

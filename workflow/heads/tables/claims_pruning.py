@@ -1,10 +1,9 @@
 """Claims of Voita et al. about pruned models: cost in BLEU, order of pruning, training from scratch (sec. 6).
 
-BLEU is computed on all test sentences and on draws of them, the same for every model of an experiment and seed, and so
-is everything derived from it: interpolations, means, counts of models. The units of its intervals are sentences. Claims
-about the kinds and layers of the heads that are left are tested by shuffling kinds, or layers, among the heads of the
-model, or have an interval by draws of heads. Their units are heads, each with its fate in the whole sweep, so that
-there is one p value over all models.
+BLEU, and all that is derived from it, is computed on all test sentences and on draws of them, the same for every model
+of an experiment and seed. Claims about the kinds and layers of the heads that are left are tested by shuffling kinds,
+or layers, among the heads of the model, or have an interval by draws of heads. Their units are heads, each with its
+fate in the whole sweep, so that there is one p value over all models.
 """
 
 from __future__ import annotations
@@ -86,10 +85,7 @@ def _line(full: Scores, swept: pd.DataFrame, share: float) -> Scores:
 
 
 def most_encoder_heads_free(evidence: Evidence, encoder: float, decoder: float) -> Finding:
-    """Delta BLEU against the baseline of the largest model with at most these shares of the heads.
-
-    Of models pruned in all kinds of attention. Not measured without heads in both the encoder and the decoder.
-    """
+    """Delta BLEU against the baseline of the largest model, pruned in all kinds, with at most these shares of heads."""
     full, swept = _full(evidence, "all", control=False), evidence.pruned("all")
     if full is None or not len(swept):
         return NOT_MEASURED
@@ -212,10 +208,7 @@ def nearly_equal(evidence: Evidence, one: str, other: str) -> Finding:
 
 
 def _survival(evidence: Evidence, kinds: tuple[str, ...]) -> tuple[pd.DataFrame, NDArray[np.int_]]:
-    """The heads of some kinds, and whether each is left in each model of the sweep [heads, models].
-
-    No heads if the models never had one of the kinds, which is not the same as having lost its heads.
-    """
+    """The heads of some kinds, none if the models never had one of these, and whether each is left [heads, models]."""
     model = evidence.model.merge(evidence.swept[[*RUN_COLUMNS, "target"]], on=list(RUN_COLUMNS))
     model = model[model["attention"].isin(kinds if {*kinds} <= {*model["attention"]} else ())]
     live = model.pivot(index=HEAD, columns="target", values="live")

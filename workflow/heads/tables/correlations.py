@@ -55,20 +55,10 @@ def correlate(heads: pd.DataFrame, names: Sequence[str]) -> list[dict[str, objec
         if len(both) < FEWEST_HEADS or (kinds > 1 and both["attention"].nunique() == 1):
             continue
         layers = layer_numbers(both)
-        rho, p = rank_correlation(both[a], both[b], np.zeros(len(both), int))
-        within, p_within = rank_correlation(both[a], both[b], layers)
-        rows.append(
-            {
-                "measure_a": a,
-                "measure_b": b,
-                "heads": len(both),
-                "layers": len(set(layers)),
-                "rho": rho,
-                "p_value": p,
-                "rho_within_layers": within,
-                "p_value_within_layers": p_within,
-            }
-        )
+        row: dict[str, object] = {"measure_a": a, "measure_b": b, "heads": len(both), "layers": len(set(layers))}
+        for place, blocks in (("", np.zeros(len(both), int)), ("_within_layers", layers)):
+            row[f"rho{place}"], row[f"p_value{place}"] = rank_correlation(both[a], both[b], blocks)
+        rows.append(row)
     return rows
 
 

@@ -141,10 +141,8 @@ def gather(frames: Frames, measures: pd.DataFrame, experiment: str, seed: int) -
 def scores_of(scored: pd.DataFrame, statistics: pd.DataFrame) -> pd.DataFrame:
     """The `scores` of every run: BLEU on all test sentences, then on each draw of them; see `Scores`."""
     both = scored[[*RUN_COLUMNS, "score"]].merge(statistics, on=list(RUN_COLUMNS))
-    scores = [
-        np.concatenate([[whole], bleu_of(resampled_sums(counts.astype(np.float32), DRAWS))])
-        for whole, counts in zip(both["score"], both["statistics"], strict=True)
-    ]
+    draws = (bleu_of(resampled_sums(counts.astype(np.float32), DRAWS)) for counts in both["statistics"])
+    scores = [np.concatenate([[whole], drawn]) for whole, drawn in zip(both["score"], draws, strict=True)]
     return both[list(RUN_COLUMNS)].assign(scores=pd.Series(scores, index=both.index, dtype=object))
 
 

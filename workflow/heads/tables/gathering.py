@@ -80,10 +80,7 @@ def tabulated(name: str, frames: Frames) -> pd.DataFrame:
 
 
 def corpora_gathered(experiments: Sequence[Path], corpora: Sequence[Path]) -> pd.DataFrame:
-    """The table of corpora, from the folders of experiments and the corpus folder of each.
-
-    Raises UserError if their numbers differ.
-    """
+    """The table of corpora, of experiments and the corpus folder of each; UserError if their numbers differ."""
     if len(experiments) != len(corpora):
         raise UserError("--experiments and --corpora differ in number: give one corpus folder for each experiment.")
     pairs = zip(experiments, corpora, strict=True)

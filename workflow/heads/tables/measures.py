@@ -55,10 +55,7 @@ def _spread(frame: pd.DataFrame, by: str, columns: Mapping[str, str]) -> pd.Data
 
 
 def _role_accuracies(frames: Frames) -> pd.DataFrame:
-    """Each head's best accuracy as a positional and as a rare-word head, and its largest gain as a syntactic one.
-
-    Positional accuracy is between subwords, and also between words.
-    """
+    """Each head's best accuracy as a positional and as a rare-word head, and its largest gain as a syntactic one."""
     roles = first_of(frames["roles.tsv"], "trees")
     roles = roles[roles["kind"] == "baseline"].assign(attention="enc_self")
     value = roles["accuracy"] - roles["baseline"].where(roles["role"] == "syntactic", 0)

@@ -45,10 +45,7 @@ HEAD = ("experiment", "seed", "attention", "layer", "head")
 
 
 def heads_table(frames: Frames, table1: pd.DataFrame) -> pd.DataFrame:
-    """A row for every head masked alone, on test and on dev, followed by every head of the paper's Table 1.
-
-    Accuracy comes with Matthews' correlation on test. The paper has no numbers for single heads of BERT.
-    """
+    """A row for every head masked alone, on test and on dev, followed by every head of the paper's Table 1."""
     keys = list(HEAD)
     dev = frames["ablation.dev.tsv"].set_index(keys)[["score_change", "p_value"]].add_suffix("_dev")
     ours = frames["ablation.tsv"].join(dev, on=keys)

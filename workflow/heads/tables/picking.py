@@ -13,18 +13,13 @@ def is_control(runs: pd.DataFrame) -> pd.Series:
     return runs["lam"] == CONTROL.columns[1]
 
 
-def has_penalty(runs: pd.DataFrame) -> pd.Series:
-    """Whether each row is of a run with a fixed penalty above zero on open heads; see `Target.has_penalty`."""
-    return (runs["lam"] != "") & ~is_control(runs)
-
-
 def pruned_by_gates(runs: pd.DataFrame) -> pd.DataFrame:
     """The rows of models pruned by gates, with a column `target` that names their penalty or number of heads.
 
     runs: a frame with RUN_COLUMNS. The models are those with a fixed penalty, as in the papers, or if there are none
     those driven to a number of heads.
     """
-    penalised = has_penalty(runs)
+    penalised = (runs["lam"] != "") & ~is_control(runs)
     chosen = runs[penalised] if penalised.any() else runs[(runs["keep"] != "") & (runs["method"] == "")]
     words = [f"λ {lam}" if lam else f"to {keep}" for lam, keep in zip(chosen["lam"], chosen["keep"], strict=True)]
     return chosen.assign(target=words)

@@ -11,8 +11,6 @@ from heads.base.targets import CONTROL, Target
 from heads.tables.reading import RUN_COLUMNS, SCORED, Frames
 from heads.tables.settling import falls, pair_of
 
-Key = tuple[Any, ...]
-
 PAPER_COLUMNS = (
     *("paper_item", "paper_corpus", "paper_kept", "paper_of", "paper_score"),
     *("paper_score_minus_baseline", "paper_score_minus_scratch", "paper_tag"),
@@ -48,10 +46,8 @@ def original(attention: str) -> str:
 def heads_left(model: pd.DataFrame) -> pd.DataFrame:
     """The live heads of every run, a row for each, by kind of attention and in total, and the original numbers.
 
-    Columns: RUN_COLUMNS, `ATTENTIONS`, `total`, `of`, `of` by kind (see `original`), `dev_loss`. Kinds of attention
-    have different numbers of heads if encoder and decoder have different depths.
-
-    model: the frame of `model.json`, a row for each original head.
+    Columns: RUN_COLUMNS, `ATTENTIONS`, `total`, `of`, `of` by kind (see `original`), `dev_loss`. model: the frame of
+    `model.json`, a row for each original head.
     """
     groups = model.groupby(list(RUN_COLUMNS), sort=False)
     left = groups.agg(total=("live", "sum"), of=("live", "size"), dev_loss=("dev_loss", "first"))
@@ -99,6 +95,7 @@ def pruning_table(frames: Frames, table2: pd.DataFrame, figure7: pd.DataFrame) -
         }
         compared = {name: scores[key]["score"] if key in scores else None for name, key in others.items()}
         ends, pair = ([fall.get(_key(row)), None, None], "") if kind == "baseline" else pair_of(fall, _key(row))
+        fell = zip(("", "_trained_on", "_scratch"), ends, strict=True)
         paper = figure7 if scope == "enc_self" else table2
         of_paper = nearest_paper_row(paper[paper["corpus"] == "WMT"], share) if measured["metric"] == BLEU else {}
         rows.append(
@@ -106,9 +103,7 @@ def pruning_table(frames: Frames, table2: pd.DataFrame, figure7: pd.DataFrame) -
                 **row,
                 **{column: measured[column] for column in COLUMNS if column in measured},
                 "kept_share_of_scope": share,
-                "dev_loss_fall_percent": ends[0],
-                "dev_loss_fall_percent_trained_on": ends[1],
-                "dev_loss_fall_percent_scratch": ends[2],
+                **{f"dev_loss_fall_percent{side}": percent for side, percent in fell},
                 "pair": pair,
                 "score_trained_on_minus_scratch": _difference(compared["trained_on"], compared["scratch"]),
                 "gates_strictly_between": between.get((experiment, "gates", scope, "", lam, keep, seed)),
@@ -140,7 +135,7 @@ def nearest_paper_row(paper: pd.DataFrame, share: float) -> dict[str, Any]:
     return dict(zip(PAPER_COLUMNS, values, strict=True))
 
 
-def _key(row: dict[Any, Any]) -> Key:
+def _key(row: dict[Any, Any]) -> tuple[Any, ...]:
     return tuple(row[column] for column in RUN_COLUMNS)
 
 

@@ -64,12 +64,6 @@ def _model(content: Record) -> Iterator[Record]:
         yield {**dict(zip(PLACE, head, strict=True)), "live": int(head in live), **facts}
 
 
-def _curve(lines: Iterable[Record]) -> Iterator[Record]:
-    # Not all trainings score the dev set on the way, and the name of the score depends on the task.
-    for line in lines:
-        yield {"dev_bleu": None, "dev_accuracy": None, **line}
-
-
 def _gates(lines: Iterable[Record]) -> Iterator[Record]:
     for line in lines:
         for attention, layers in line["p_open"].items():
@@ -77,11 +71,6 @@ def _gates(lines: Iterable[Record]) -> Iterator[Record]:
                 for head, p_open in enumerate(row):
                     place = {"attention": attention, "layer": layer, "head": head}
                     yield {"update": line["update"], **place, "p_open": p_open}
-
-
-def _maps(content: Sequence[Record]) -> Iterator[Record]:
-    # One record for all sentences, as in the file.
-    yield {"maps": content}
 
 
 def _statistics(rows: Iterable[Record]) -> Iterator[Record]:
@@ -141,13 +130,15 @@ COLUMNS: dict[str, tuple[str, ...]] = {
         *("parameters", "disk_mb", "peak_memory_mb", "device"),
     ),
 }
-MADE: dict[str, Callable[[Any], Iterator[Record]]] = {
+MADE: dict[str, Callable[[Any], Iterable[Record]]] = {
     **{file: partial(_score, metric) for metric, file in SCORES.items()},
     **{name: _scored for name, columns in COLUMNS.items() if "metric" in columns and name != SCORED},
     "model.json": _model,
     "gates.jsonl": _gates,
-    "train.jsonl": _curve,
-    "maps.json": _maps,
+    # Not all trainings score the dev set on the way.
+    "train.jsonl": lambda lines: ({"dev_bleu": None, **line} for line in lines),
+    # One record for all sentences, as in the file.
+    "maps.json": lambda content: [{"maps": content}],
     "bleu_statistics.tsv": _statistics,
 }
 """What makes records of the content of a file, by its name; the records of other files are their rows."""

@@ -57,11 +57,7 @@ def head_functions(frames: Frames) -> pd.DataFrame:
 
 
 def count_functions(frames: Frames) -> pd.DataFrame:
-    """The number of encoder heads with each function, a row for each run, also for one without encoder heads.
-
-    Columns: RUN_COLUMNS; `live` and `of`; the number of heads with each function, of heads with `several` roles,
-    relations or offsets, and of heads that are `reaching` one by accuracy alone.
-    """
+    """The number of encoder heads with each function, with `several` roles, and `reaching` one by accuracy, by run."""
     model = frames["model.json"]
     encoder = model[model["attention"] == "enc_self"].groupby(list(RUN_COLUMNS), sort=False)["live"]
     counts = encoder.agg(live="sum", of="size")
@@ -104,13 +100,11 @@ def _other(frame: pd.DataFrame) -> pd.DataFrame:
 def roles_table(frames: Frames, figure8: pd.DataFrame) -> pd.DataFrame:
     """Functions of the live encoder heads of every run, beside the paper's model nearest by share of heads kept.
 
-    Columns between them: the number of live heads that would be positional with offsets counted in words
-    (`positional_on_words`); the number of a pruned model's heads with a role that they did not have in the unpruned
-    model (`heads_with_new_roles`) or without one that they had (`heads_with_lost_roles`); the words of the trees; and
-    the counts on the second trees.
+    `positional_on_words`: the number of live heads that would be positional with offsets counted in words.
+    `heads_with_new_roles`, `heads_with_lost_roles`: the number of a pruned model's heads with a role that they did not
+    have in the unpruned model, or without one that they had.
 
-    frames: `model.json`, `roles.tsv` and `alignment.tsv`; figure8: the paper's numbers, a row for each size and
-    function.
+    frames: `model.json`, `roles.tsv` and `alignment.tsv`; figure8: a row for each size and function.
     """
     counts, runs = count_functions(frames), list(RUN_COLUMNS)
     on_words = _positional_on_words(first_of(frames["roles.tsv"], "trees"))

@@ -24,12 +24,9 @@ COLUMNS = (
 def scratch_curve_table(frames: Frames) -> pd.DataFrame:
     """A row for each model that was trained from scratch with the heads of a pruned one.
 
-    `dev_loss_pruned` and `dev_bleu_pruned` are those of the pruned model at its end, or of the same heads cut out of
-    the unpruned model and fine-tuned, if that was done. `_caught_up_at`: the first update at which scratch is no worse,
-    empty if it never is. How fast scratch still improves: the percentage of its dev loss and the BLEU gained in its
-    last tenth.
-
-    frames: `train.jsonl` and `model.json` of all these runs and of the unpruned model.
+    `_pruned`: of the pruned model at its end, or of the same heads cut out of the unpruned model and fine-tuned, if
+    that was done. `_caught_up_at`: the first update at which scratch is no worse, empty if it never is. How fast
+    scratch still improves: the percentage of its dev loss and the BLEU gained in its last tenth.
     """
     curves = curves_of(frames)
     left = heads_left(frames["model.json"])
@@ -67,7 +64,5 @@ def _compared(curves: Curves, run: tuple[object, ...]) -> dict[str, Any]:
             there = scratch[sign * (scratch[score] - pruned[score].iloc[-1]) >= 0]["update"]
             found[f"{score}_caught_up_at"] = None if there.empty else int(there.iloc[0])
     before = scratch[scratch["update"] <= (1 - LAST) * last]
-    found["dev_bleu_rise_scratch"] = (
-        None if before.empty else scratch["dev_bleu"].iloc[-1] - before["dev_bleu"].iloc[-1]
-    )
-    return found
+    rise = None if before.empty else scratch["dev_bleu"].iloc[-1] - before["dev_bleu"].iloc[-1]
+    return found | {"dev_bleu_rise_scratch": rise}

@@ -17,10 +17,10 @@ SETTLED, NOT_SETTLED = "settled", "not settled"
 
 
 def falls(curves: pd.DataFrame, model: pd.DataFrame) -> dict[tuple[object, ...], float]:
-    """The percentage of its dev loss that each run still lost over its last tenth; below zero if the loss rose.
+    """The `fall_of` each run with several evaluations on the dev set.
 
     curves: rows of `train.jsonl`. model: rows of `model.json`, whose `total_updates` include those of the model that a
-    run started from. Runs with fewer than two evaluations on the dev set are left out.
+    run started from.
     """
     totals = model.groupby(list(RUN_COLUMNS), sort=False)["total_updates"].first()
     found = {}
