@@ -7,10 +7,12 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 
+from heads.__main__ import main
 from heads.analysis.alignment_heads import COLUMNS as ALIGNMENT_HEADS
 from heads.analysis.attention_maps import packed
 from heads.analysis.cross_attention_roles import COLUMNS as CROSS_ATTENTION_ROLES
@@ -54,6 +56,14 @@ class World:
     against: str = REFERENCES
 
 
+def table_of(name: str, runs: Sequence[Path], *flags: str) -> list[dict[str, str]]:
+    """The rows of a table as its command writes them."""
+    with TemporaryDirectory() as folder:
+        out = Path(folder, "t.tsv")
+        assert main(["table", "--name", name, "--runs", *map(str, runs), *flags, "--out", str(out)]) == 0
+        return read_tsv(out)
+
+
 def write_results(folder: Path, world: World) -> list[Path]:
     """Write every run of an experiment below `folder`, whose name is the experiment's, and return their folders."""
     runs = []
@@ -65,12 +75,8 @@ def write_results(folder: Path, world: World) -> list[Path]:
         for scope in SCOPES:
             for lam in ("0", *world.lams):
                 limit = float(lam) * (12 if scope == "all" else 25)
-                live = {
-                    a: [
-                        [h for h in range(world.heads) if a not in SCOPES[scope] or row[h] > limit] for row in weight[a]
-                    ]
-                    for a in ATTENTIONS
-                }
+                live = {a: [[h for h in range(world.heads) if a not in SCOPES[scope] or row[h] > limit]
+                            for row in weight[a]] for a in ATTENTIONS}  # fmt: skip
                 left = sum(len(row) for a in SCOPES[scope] for row in live[a])
                 target = Target.of_choice("gates", left) if world.driven and lam != "0" else Target.of_penalty(lam)
                 closed = 1 - sum(len(row) for a in ATTENTIONS for row in live[a]) / (3 * world.layers * world.heads)
@@ -95,12 +101,8 @@ def _bleu(run: Path, bleu: float, against: str, rng: np.random.Generator) -> Non
     """BLEU of about this score, from sentences of ten words with a matching share of correct n-grams."""
     total = np.array([10, 9, 8, 7])
     counts = np.c_[np.full((500, 2), 10), rng.binomial(total, bleu / 100, (500, 4)), np.tile(total, (500, 1))]
-    facts: Row = {
-        "bleu": float(bleu_of(counts.sum(0))),
-        "signature": "nrefs:1|tok:13a",
-        "split": "test",
-        "sentences": 500,
-    }
+    facts: Row = {"bleu": float(bleu_of(counts.sum(0))), "signature": "nrefs:1|tok:13a", "split": "test"}
+    facts |= {"sentences": 500}
     chrf = {"chrf": 40 + facts["bleu"] / 2, "chrf_signature": "nrefs:1|nc:6"}
     write_json(run / "bleu.json", {**facts, **chrf, "against": against})
     write_tsv(run / "bleu_statistics.tsv", [dict(zip(STATISTICS, row, strict=True)) for row in counts], STATISTICS)
@@ -220,10 +222,8 @@ def _maps(path: Path, live: Live, rng: np.random.Generator) -> None:
     sentences = []
     for number, forms in enumerate((words, [*words[:-1], "<script>alert(1)</script>"])):
         counts = {kind: sum(len(heads) for heads in live[kind]) for kind in sizes}
-        weights = {
-            kind: packed(rng.dirichlet([0.15] * keys, size=(counts[kind], queries)))
-            for kind, (queries, keys) in sizes.items()
-        }
+        weights = {kind: packed(rng.dirichlet([0.15] * keys, size=(counts[kind], queries)))
+                   for kind, (queries, keys) in sizes.items()}  # fmt: skip
         sentence = {"number": 3 * number, "words": forms, "relations": relations if not number else ["dep"] * 9}
         sentence |= {"tree_heads": tree_heads, "subwords": ["\u2581" + word for word in forms]}
         sentence |= {"membership": [[[word, 1.0]] for word in range(9)], "weights": weights}
@@ -251,10 +251,8 @@ def _selection(path: Path, world: World, seed: int) -> None:
 
     rows = [{"target": target, "kept": kept, "of": of, **facts(bleu)} for target, kept, bleu in masked]
     write_tsv(path / "masked.tsv", rows, ("target", "kept", "of", "bleu", "bleu_change", "p_value"))
-    rows = [
-        {"run": f"{run}/seed-{seed}", "kept": kept, "of": of, "updates": 800, **facts(bleu)}
-        for run, kept, bleu in tuned
-    ]
+    told = {"of": of, "updates": 800}
+    rows = [{"run": f"{run}/seed-{seed}", "kept": kept, **told, **facts(bleu)} for run, kept, bleu in tuned]
     write_tsv(path / "compared.tsv", rows, ("run", "kept", "of", "updates", "bleu", "bleu_change", "p_value"))
 
 
@@ -284,12 +282,8 @@ def _masking(path: Path, world: World, weight: Any, rng: np.random.Generator) ->
 
 def _heads_masked(path: Path, world: World, weight: Any, rng: np.random.Generator) -> None:
     """The importance of each head, and the model's score without it."""
-    heads = [
-        {"attention": a, "layer": layer, "head": head}
-        for a in ATTENTIONS
-        for layer in range(world.layers)
-        for head in range(world.heads)
-    ]
+    places = itertools.product(ATTENTIONS, range(world.layers), range(world.heads))
+    heads: list[Row] = [{"attention": a, "layer": layer, "head": head} for a, layer, head in places]
     cost = [float(weight[h["attention"]][h["layer"]][h["head"]]) for h in heads]
     forms = [
         {**h, "form": form, "importance": c + 0.1 * rng.random(), "importance_normalised": c / 3}
@@ -302,50 +296,29 @@ def _heads_masked(path: Path, world: World, weight: Any, rng: np.random.Generato
     write_tsv(path / "causal.tsv", causal, tuple(causal[0]))
     for name in ("ablation.tsv", "ablation.dev.tsv"):
         changes = [round(0.4 - c + float(rng.normal(0, 0.1)), 3) for c in cost]
-        rows = [
-            {**h, "bleu": 92 + c, "bleu_change": c, "p_value": 0.1 ** (1 - c)}
-            for h, c in zip(heads, changes, strict=True)
-        ]
+        found = zip(heads, changes, strict=True)
+        rows = [{**h, "bleu": 92 + c, "bleu_change": c, "p_value": 0.1 ** (1 - c)} for h, c in found]
         write_tsv(path / name, rows, tuple(rows[0]))
 
 
 def _masked_in_steps(path: Path) -> None:
     """Curves that fall more steeply for later orders; for the first order, also those of a model in training."""
-    curves: list[dict[str, Any]] = [
-        {
-            "order": order,
-            "attention": a,
-            "masked": k,
-            "of": 4,
-            "share": k / 4,
-            "bleu": 92 - fall * k**2,
-            "bleu_change_low": -fall * k**2 - k,
-            "bleu_change_high": -fall * k**2 + k,
-            "bleu_kept_low": max(0, 1 - (fall * k**2 + k) / 92),
-            "bleu_kept_high": max(0, 1 - (fall * k**2 - k) / 92),
-            "bleu_behind": (fall - 1) * k**2,
-            "bleu_behind_low": (fall - 1) * k**2 - k,
-            "bleu_behind_high": (fall - 1) * k**2 + k,
-        }
-        for fall, (order, a) in enumerate(
-            [(o, "all") for o in ("example", "token", "batch", "signed", "ablation", "ablation_oracle", "random-1")]
-            + [("example", kind) for kind in ATTENTIONS],
-            start=1,
-        )
-        for k in range(5)
-    ]
+    orders = ("example", "token", "batch", "signed", "ablation", "ablation_oracle", "random-1")
+    walks = [*((order, "all") for order in orders), *(("example", kind) for kind in ATTENTIONS)]
+    curves: list[Row] = []
+    for (fall, (order, a)), k in itertools.product(enumerate(walks, start=1), range(5)):
+        lost, behind = fall * k**2, (fall - 1) * k**2
+        where = {"order": order, "attention": a, "masked": k, "of": 4, "share": k / 4}
+        change = {"bleu": 92 - lost, "bleu_change_low": -lost - k, "bleu_change_high": -lost + k}
+        kept = {"bleu_kept_low": max(0, 1 - (lost + k) / 92), "bleu_kept_high": max(0, 1 - (lost - k) / 92)}
+        ends = {"bleu_behind_low": behind - k, "bleu_behind_high": behind + k}
+        curves.append({**where, **change, **kept, "bleu_behind": behind, **ends})
     write_tsv(path / "masking_curve.tsv", curves, tuple(curves[0]))
-    checkpoints = [
-        {
-            "update": update,
-            "epoch": update / 4,
-            "finished": int(update == 30),
-            **{name: row[name] for name in row if name != "bleu" and "behind" not in name},
-            "bleu": row["bleu"] * update / 30,
-        }
-        for update in (0, 10, 30)
-        for row in curves[:5]
-    ]
+    checkpoints = []
+    for update, row in itertools.product((0, 10, 30), curves[:5]):
+        when = {"update": update, "epoch": update / 4, "finished": int(update == 30)}
+        same = {name: row[name] for name in row if name != "bleu" and "behind" not in name}
+        checkpoints.append({**when, **same, "bleu": row["bleu"] * update / 30})
     write_tsv(path / "checkpoints.tsv", checkpoints, tuple(checkpoints[0]))
 
 
@@ -355,17 +328,13 @@ def _dynamics(path: Path, world: World) -> None:
     measured += [("syntactic", f"nsubj {way}") for way in ("dependent-to-head", "head-to-dependent")]
     measured += [("rare", "rarest"), ("rare", "one of two rarest")]
     rows: list[Row] = []
-    for update in (2, 10, 30):
-        for layer in range(world.layers):
-            for head in range(world.heads):
-                for number, (role, name) in enumerate(measured):
-                    share = round((update + head + number + layer) / 50, 4)
-                    where: Row = {"update": update, "finished": int(update == 30), "layer": layer, "head": head}
-                    spread: Row = {"low": share - 0.02, "high": share + 0.02} if name else {"low": None, "high": None}
-                    baseline = 0.3 if role == "syntactic" else None
-                    rows.append(
-                        {**where, "role": role, "name": name, "accuracy": share, **spread, "baseline": baseline}
-                    )
+    for update, layer, head in itertools.product((2, 10, 30), range(world.layers), range(world.heads)):
+        for number, (role, name) in enumerate(measured):
+            share = round((update + head + number + layer) / 50, 4)
+            where: Row = {"update": update, "finished": int(update == 30), "layer": layer, "head": head}
+            spread: Row = {"low": share - 0.02, "high": share + 0.02} if name else {"low": None, "high": None}
+            baseline = 0.3 if role == "syntactic" else None
+            rows.append({**where, "role": role, "name": name, "accuracy": share, **spread, "baseline": baseline})
     write_tsv(path / "dynamics.tsv", rows, tuple(rows[0]))
 
 
@@ -383,10 +352,8 @@ def _gates(folder: Path, run: Run, live: Live, rng: np.random.Generator, world: 
     lines = []
     for update in range(30, 310, 30):
         done = update / 300
-        gates = {
-            a: [[0.94 + (0.05 if h in heads else -0.93) * done for h in range(world.heads)] for heads in live[a]]
-            for a in SCOPES[run.scope]
-        }
+        gates = {a: [[0.94 + (0.05 if h in heads else -0.93) * done for h in range(world.heads)]
+                     for heads in live[a]] for a in SCOPES[run.scope]}  # fmt: skip
         lines.append(json.dumps({"update": update, "p_open": gates}))
     write_lines(path / "gates.jsonl", lines)
     full = {a: [list(range(world.heads))] * world.layers for a in ATTENTIONS}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -59,32 +60,21 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
             rows = [dict(zip(columns, (*head, 0.1, 0.6, 1, int(head[2] == 0)), strict=True)) for head in HEADS]
             write_tsv(folder / "heads.tsv", rows, columns)
         else:
-            write_json(
-                folder / "accuracy.json",
-                {"accuracy": score, "matthews": score / 100, "majority": 40.0, "examples": 50, "split": "test"},
-            )
+            facts = {"accuracy": score, "matthews": score / 100, "majority": 40.0, "examples": 50, "split": "test"}
+            write_json(folder / "accuracy.json", facts)
     baseline = root / "baseline/seed-1"
     alone = ("attention", "layer", "head", "accuracy", "accuracy_change", "p_value",
              "matthews", "matthews_change", "matthews_p_value")  # fmt: skip
     for name, change in (("ablation", -1.5), ("ablation.dev", 0.5)):
-        rows = [
-            dict(
-                zip(
-                    alone,
-                    (*head, 81 + change, change, 0.005 * (1 + head[2]), 0.7, change / 100, 0.006 * (1 + head[1])),
-                    strict=True,
-                )
-            )
+        cells = [
+            (*head, 81 + change, change, 0.005 * (1 + head[2]), 0.7, change / 100, 0.006 * (1 + head[1]))
             for head in HEADS
         ]
-        write_tsv(baseline / f"{name}.tsv", rows, alone)
+        write_tsv(baseline / f"{name}.tsv", [dict(zip(alone, row, strict=True)) for row in cells], alone)
     layers = ("attention", "layer", "heads", "head_chosen", "accuracy", "accuracy_change", "p_value", "head_oracle",
               "accuracy_oracle", "accuracy_change_oracle", "p_value_oracle")  # fmt: skip
-    rows = [
-        dict(zip(layers, ("enc_self", layer, 3, 1, 80.0, -1.0, 0.3, 2, 81.5, 0.5, 0.4), strict=True))
-        for layer in (0, 1)
-    ]
-    write_tsv(baseline / "layers_to_one.tsv", rows, layers)
+    cells = [("enc_self", layer, 3, 1, 80.0, -1.0, 0.3, 2, 81.5, 0.5, 0.4) for layer in (0, 1)]
+    write_tsv(baseline / "layers_to_one.tsv", [dict(zip(layers, row, strict=True)) for row in cells], layers)
     return [root / run for run in SCORES]
 
 
@@ -96,9 +86,7 @@ def test_each_pruned_model_stands_beside_what_it_is_to_be_compared_with(runs: li
     assert (row["metric"], row["score"], row["matthews"], row["majority"]) == (ACCURACY, 79.0, 0.79, 40.0)
     others = {"trained_on": 80.5, "scratch": 70.0, "control": 82.5, "baseline": 81.0}
     assert {name: row[f"score_{name}"] for name in others} == others
-    assert {name: row[f"score_minus_{name}"] for name in others} == {
-        name: pytest.approx(79.0 - score) for name, score in others.items()
-    }
+    assert [row[f"score_minus_{name}"] for name in others] == pytest.approx([79.0 - score for score in others.values()])
     assert table.loc["pruned", "", "2"]["score_minus_baseline"] == pytest.approx(-4.0)
     assert table.loc["baseline"].iloc[0]["score_minus_baseline"] == 0
     assert pd.isna(table.loc["pruned", "", "2"]["score_scratch"])
@@ -119,11 +107,7 @@ def test_correlations_are_of_the_ranks_of_a_classifiers_own_measures(tmp_path: P
     found, heads = gathered("correlations", runs), gathered("measures", runs)
     assert {*found["attention"]} == {"enc_self"}
     told = found.set_index(["attention", "measure_a", "measure_b"])
-    for pair in (
-        ("lrp_plain_signed_by_step", "score_lost"),
-        ("confidence", "score_lost"),
-        ("lrp_plain_signed_by_step", "confidence"),
-    ):
+    for pair in combinations(("lrp_plain_signed_by_step", "confidence", "score_lost"), 2):
         ranks = heads[[*pair]].rank().to_numpy()
         expected = np.corrcoef(ranks.T)[0, 1]
         assert told.loc[("enc_self", *pair), "rho"] == pytest.approx(expected, abs=1e-9) and abs(expected) > 0.01

@@ -10,8 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fake_results import RULES, World, write_results
-from heads.__main__ import main
+from fake_results import RULES, World, table_of, write_results
 from heads.base.files import read_tsv
 from heads.base.names import ACCURACY, ATTENTIONS, BLEU
 from heads.tables.claims import CLAIMS, over_seeds, stated
@@ -24,6 +23,7 @@ from heads.tables.seeds import with_spread
 from heads.tables.settling import NOT_SETTLED
 from heads.tables.verdicts import TOO_FEW, Finding, holds
 from heads.translation.bleu import bleu_of
+from made_evidence import run_of
 
 WORLD = World(layers=3, heads=4, lams=("0.01", "0.1"), seeds=(1, 2))
 PAPER = load_reference("voita_claims.csv")
@@ -47,8 +47,7 @@ def test_a_claim_holds_by_its_condition(finding: Finding, condition: str, limit:
 
 
 def test_every_claim_of_the_papers_is_tried_and_told_apart() -> None:
-    papers = pd.concat([load_reference(name) for name in NEEDS["claims"].reference])
-    papers = stated(papers)
+    papers = stated(*map(load_reference, NEEDS["claims"].reference))
     translators = papers[papers["metric"] == BLEU]
     assert sorted(translators["id"]) == sorted([*CLAIMS, *RELEVANCE_CLAIMS])
     assert {*papers.loc[papers["metric"] == ACCURACY, "id"]} < {*MICHEL_CLAIMS}
@@ -130,19 +129,21 @@ def test_the_papers_numbers_of_functions_are_those_of_its_figures() -> None:
 SEEN = ("baseline", "", ""), ("pruned", "all", "0"), ("pruned", "all", "0.1"), ("scratch", "all", "0.1"), \
     ("pruned", "enc_self", "0.1"), ("scratch", "enc_self", "0.1"), ("penalty_scratch", "all", "0.1")  # fmt: skip
 
+NOTHING = pd.DataFrame({"experiment": [], "seed": []})
+"""No measures of heads."""
+
 
 def made_frames() -> Frames:
     """Two experiments of two seeds; every run's sentences are its own, and so is its score."""
     bleu, statistics, model = [], [], []
     for number, (experiment, seed, run) in enumerate(product(("x", "y"), (1, 2), SEEN)):
-        kind, scope, lam = run
-        identity = dict(zip(RUN_COLUMNS, (experiment, kind, scope, "", lam, "", seed), strict=True))
+        kind, scope, _ = run
+        identity = {**run_of(run), "experiment": experiment, "seed": seed}
         rng = np.random.default_rng(number)
         correct = rng.binomial([10, 9, 8, 7], 0.3 + 0.02 * number, (60, 4))
         counts = np.c_[np.full((60, 2), 10), correct, np.tile([10, 9, 8, 7], (60, 1))]
-        bleu.append(
-            {**identity, "metric": BLEU, "score": float(bleu_of(counts.sum(0))), "sentences": 60, "signature": "s"}
-        )
+        score = {"metric": BLEU, "score": float(bleu_of(counts.sum(0))), "sentences": 60, "signature": "s"}
+        bleu.append({**identity, **score})
         statistics.append({**identity, "statistics": counts})
         model += [
             {**identity, "attention": attention, "layer": 0, "head": head, "dev_loss": 1.0, "total_updates": 9,
@@ -183,8 +184,7 @@ def test_evidence_is_of_one_experiment_and_seed_and_sets_each_model_beside_its_o
 def test_the_draws_of_two_models_are_of_the_same_sentences() -> None:
     """The spread of their difference is that of a paired bootstrap written as a loop, and zero for equal models."""
     frames = made_frames()
-    nothing = pd.DataFrame({"experiment": [], "seed": []})
-    found = gather(frames, nothing, "x", 1).runs
+    found = gather(frames, NOTHING, "x", 1).runs
     one, other = (found[found["kind"] == kind]["scores"].iloc[0] for kind in ("baseline", "penalty_scratch"))
     table = frames["bleu_statistics.tsv"].query("experiment == 'x' and seed == 1").set_index("kind")["statistics"]
     rng, differences = np.random.default_rng(77), []
@@ -194,10 +194,9 @@ def test_the_draws_of_two_models_are_of_the_same_sentences() -> None:
     finding = of_draws(one - other)
     low, high = np.quantile(differences, [0.025, 0.975])
     assert (finding.low, finding.high) == pytest.approx((low, high), abs=0.12 * (high - low))
-    twice = frames["bleu_statistics.tsv"].assign(
-        statistics=[frames["bleu_statistics.tsv"]["statistics"][0]] * len(frames[SCORED])
-    )
-    same = gather({**frames, "bleu_statistics.tsv": twice}, pd.DataFrame({"experiment": [], "seed": []}), "x", 1).runs
+    every = frames["bleu_statistics.tsv"]
+    twice = every.assign(statistics=[every["statistics"][0]] * len(every))
+    same = gather({**frames, "bleu_statistics.tsv": twice}, NOTHING, "x", 1).runs
     np.testing.assert_array_equal(same["scores"].iloc[0][1:], same["scores"].iloc[-1][1:])
 
 
@@ -220,7 +219,7 @@ def test_heads_trained_on_for_longer_than_from_scratch_are_not_compared_with_the
     )
     more = frames["model.json"].query("kind == 'scratch'").assign(kind="gates")
     frames["model.json"] = pd.concat([frames["model.json"], more], ignore_index=True)
-    runs = gather(frames, pd.DataFrame({"experiment": [], "seed": []}), "x", 1).runs
+    runs = gather(frames, NOTHING, "x", 1).runs
     row = runs[(runs["kind"] == "pruned") & (runs["lam"] == "0.1")].iloc[0]
     assert (row["scores_trained_on"] is not None) == stands
     assert row["pair"] == ("settled" if stands else "not settled"), "that of the model which is compared"
@@ -228,10 +227,7 @@ def test_heads_trained_on_for_longer_than_from_scratch_are_not_compared_with_the
 
 @pytest.fixture(scope="module")
 def rows(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, str]]:
-    folder = tmp_path_factory.mktemp("results")
-    runs = write_results(folder / "first", WORLD)
-    assert main(["table", "--name", "claims", "--runs", *map(str, runs), "--out", str(folder / "t.tsv")]) == 0
-    return read_tsv(folder / "t.tsv")
+    return table_of("claims", write_results(tmp_path_factory.mktemp("results") / "first", WORLD))
 
 
 def test_the_claims_table_asks_every_reading_of_every_seed(rows: list[dict[str, str]]) -> None:
@@ -246,10 +242,7 @@ def test_each_reading_decides_by_its_own_column_and_the_first_says_where_others_
     rows: list[dict[str, str]], tmp_path: Path
 ) -> None:
     write_results(tmp_path / "first", WORLD)
-    heads = (
-        read_tsv(tmp_path / "first/baseline/seed-2/confidence.tsv"),
-        read_tsv(tmp_path / "first/baseline/seed-2/lrp.tsv"),
-    )
+    heads = [read_tsv(tmp_path / f"first/baseline/seed-2/{name}.tsv") for name in ("confidence", "lrp")]
     confidence, relevance = (
         [[row for row in table if (row["attention"], row["layer"]) == ("enc_self", str(layer))] for layer in range(3)]
         for table in heads
@@ -290,12 +283,9 @@ def test_the_claims_table_holds_the_number_its_interval_and_the_papers(
 
 
 def seeds(
-    ours: list[float],
-    verdicts: list[str],
-    condition: str = "above",
-    limit: float = 0.0,
+    ours: list[float], verdicts: list[str], condition: str = "above", limit: float = 0.0,
     ends: tuple[float, float] = (np.nan, np.nan),
-) -> dict[str, Any]:
+) -> dict[str, Any]:  # fmt: skip
     """The row of means over some seeds, each of which has an interval with these ends."""
     frame = pd.DataFrame({"claim": "c", "seed": range(len(ours)), "ours": ours, "of": 3, "low": ends[0],
                           "high": ends[1], "holds_if": condition, "limit": limit, "holds": verdicts})  # fmt: skip

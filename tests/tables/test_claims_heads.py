@@ -77,16 +77,12 @@ def test_roles_are_set_against_relevance_within_layers_and_against_confidence_ov
     evidence = role_heads(within, [[0.1, 0.9, 0.2, 0.3]] * 4)
     asked = ("positional_relevant", "syntactic_relevant", "positional_most_confident")
     assert [verdict(name, evidence) for name in asked] == ["yes", "no", "yes"]
-    swapped = role_heads(
-        [[10 * layer + value for value in (1, 0, 9, 2)] for layer in range(4)], [[0.9, 0.1, 0.2, 0.3]] * 4
-    )
+    across = [[10 * layer + value for value in (1, 0, 9, 2)] for layer in range(4)]
+    swapped = role_heads(across, [[0.9, 0.1, 0.2, 0.3]] * 4)
     assert [verdict(name, swapped) for name in asked] == ["no", "yes", "no"]
     one = with_functions(heads_frame([[0, 9, 1], [30, 20, 40]], [[0.1, 0.2, 0.1], [0.8, 0.7, 0.9]]),
                          {BASELINE: [["", "p", ""], ["", "", ""]]})  # fmt: skip
-    assert (found("positional_relevant", one).ours > 0, found("positional_most_confident", one).ours > 0) == (
-        True,
-        False,
-    )
+    assert found("positional_relevant", one).ours > 0 >= found("positional_most_confident", one).ours
     assert [verdict(name, plain(heads_frame([[1, 2, 3]]))) for name in asked] == [""] * 3
 
 
@@ -176,10 +172,8 @@ def test_relations_are_beaten_by_their_best_heads() -> None:
     assert found("relations_beaten", two) == Finding(2, 2, low=2, high=2)
     assert verdict("relations_beaten", two) == "yes"
     near = relations(("obj", 0.6, 0.4, 0.8, 0.5, 0), ("amod", 0.6, 0.55, 0.7, 0.4, 1))
-    assert (found("relations_beaten", near), verdict("relations_beaten", near)) == (
-        Finding(2, 2, low=1, high=2),
-        "unclear",
-    )
+    assert found("relations_beaten", near) == Finding(2, 2, low=1, high=2)
+    assert verdict("relations_beaten", near) == "unclear"
     lost = relations(("obj", 0.3, 0.2, 0.4, 0.5, 0), ("amod", 0.6, 0.55, 0.7, 0.4, 1))
     assert (found("relations_beaten", lost), verdict("relations_beaten", lost)) == (Finding(1, 2, low=1, high=1), "no")
     assert verdict("relations_beaten", relations(("obj", np.nan, np.nan, np.nan, np.nan, 0))) == ""
@@ -235,10 +229,8 @@ def test_functions_drift_onto_positional_heads_of_small_encoder_only_models() ->
     grown = with_functions(heads, {BASELINE: own, LARGE: own, SMALL: both, OTHER: alone})
     assert found("functions_drift", grown) == Finding(1 / 3, low=1 / 3, high=1 / 3)
     assert verdict("functions_drift", grown) == "yes"
-    assert (
-        verdict("functions_drift", with_functions(heads, {BASELINE: own, LARGE: [*both[:1], *own[1:]], SMALL: alone}))
-        == "no"
-    )
+    large = with_functions(heads, {BASELINE: own, LARGE: [*both[:1], *own[1:]], SMALL: alone})
+    assert verdict("functions_drift", large) == "no"
     perhaps = with_functions(heads, {BASELINE: own, SMALL: [["ps?", "p", None, None], GONE, GONE]})
     assert found("functions_drift", perhaps) == Finding(0, low=0, high=0.5)
     assert verdict("functions_drift", perhaps) == "unclear"

@@ -182,11 +182,9 @@ def test_the_penalty_from_scratch_is_held_against_fine_tuning_at_the_same_share_
     assert verdict("penalty_from_scratch", penalised(0.5, less(SURE, 1.3))) == "unclear"
     assert verdict("penalty_from_scratch", penalised(0.1, less(TORN, 9.0))) == ""
     assert verdict("penalty_from_scratch", line("enc_self", {0.5: 1.0})) == ""
-    mixed = penalised(0.5, less(TORN, 9.0), "all")
     encoder_only = line("enc_self", {0.5: 1.0})
-    only_other = replace(
-        mixed, runs=pd.concat([encoder_only.runs, mixed.runs[mixed.runs["kind"] == "penalty_scratch"]])
-    )
+    in_all = penalised(0.5, less(TORN, 9.0), "all").runs.query("kind == 'penalty_scratch'")
+    only_other = replace(encoder_only, runs=pd.concat([encoder_only.runs, in_all]))
     assert verdict("penalty_from_scratch", only_other) == "", "fine-tuned in another scope"
 
 

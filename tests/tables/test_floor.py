@@ -12,8 +12,7 @@ import pandas as pd
 import pytest
 
 from fake_labels import write_told
-from fake_results import World, write_results
-from heads.__main__ import main
+from fake_results import World, table_of, write_results
 from heads.base.files import read_json, read_tsv, write_json, write_tsv
 from heads.base.names import ACCURACY, BLEU
 from heads.tables.claims import over_seeds
@@ -79,11 +78,8 @@ def harmless(runs: Sequence[Path], score: str) -> None:
 
 def verdicts_of(rows: Sequence[dict[str, Any]], reference: str) -> dict[str, str]:
     by_measure = {(row["claim"], row["measure"]): row["id"] for row in load_reference(reference).to_dict("records")}
-    return {
-        identity: row["holds"] or ""
-        for row in rows
-        if (identity := by_measure.get((row["claim"], row["measure"]))) is not None
-    }
+    named = [(by_measure.get((row["claim"], row["measure"])), row["holds"] or "") for row in rows]
+    return {identity: said for identity, said in named if identity is not None}
 
 
 LITTLE = ("heads_that_matter", "layers_with_one_head", "layers_with_one_head_oracle", "free_share")
@@ -113,10 +109,7 @@ def test_a_translator_of_hardly_any_bleu_answers_no_claim_about_losing_little(
         if (run / "bleu.json").exists():
             own = {"bleu": bleu} if copied is None else {"bleu": bleu, "copied_bleu": copied}
             write_json(run / "bleu.json", {**read_json(run / "bleu.json"), **own})
-    out = tmp_path / "t.tsv"
-    read = [str(run) for run in runs if NEEDS["claims"].inputs([f"x/{run.relative_to(tmp_path)}"])]
-    assert main(["table", "--name", "claims", "--runs", *read, "--out", str(out)]) == 0
-    rows = read_tsv(out)
+    rows = table_of("claims", [run for run in runs if NEEDS["claims"].inputs([f"x/{run.relative_to(tmp_path)}"])])
     for reference in NEEDS["claims"].reference:
         floor = load_reference(reference).set_index("id")["floor"]
         for identity, said in verdicts_of(rows, reference).items():
@@ -133,10 +126,8 @@ def test_only_claims_that_a_model_without_anything_to_lose_would_meet_have_a_flo
         for row in rows[rows["floor"] == "yes"].to_dict("records"):
             # Nothing lost: a change of 0, no head or layer that matters, all of the heads free, all of BLEU kept.
             nothing = 0.0 if row["condition"] == "at most" or row["limit"] <= 0 else 1.0
-            limit = row["limit"]
-            assert row["condition"] == "all" or (
-                nothing <= limit if row["condition"] == "at most" else nothing >= limit
-            )
+            meets = nothing <= row["limit"] if row["condition"] == "at most" else nothing >= row["limit"]
+            assert row["condition"] == "all" or meets
     assert set(load_reference("alignment_claims.csv")["floor"]) == {"no"}
 
 

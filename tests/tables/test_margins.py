@@ -7,9 +7,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from fake_results import World, write_results
+from fake_results import World, table_of, write_results
 from heads.__main__ import main
-from heads.base.files import read_tsv
 from heads.tables.claims import stated
 from heads.tables.needs import NEEDS
 from heads.tables.reading import load_reference
@@ -72,10 +71,8 @@ def test_numbers_of_a_corpus_are_held_against_experiments_that_are_compared_with
     """On one of the paper's two corpora two kinds are nearly equal, on the other two others."""
     runs = write_results(tmp_path / "news", World(layers=2, heads=3, lams=("0.1",)))
     runs += write_results(tmp_path / "films", World(layers=2, heads=3, lams=("0.1",)))
-    out = tmp_path / "t.tsv"
-    words = ["table", "--name", "claims", "--runs", *map(str, runs), "--out", str(out)]
-    assert main([*words, "--compared-with", "films=OpenSubtitles"]) == 0
-    ours = {(row["experiment"], row["claim"], row["measure"]): row["ours"] for row in read_tsv(out)}
+    rows = table_of("claims", runs, "--compared-with", "films=OpenSubtitles")
+    ours = {(row["experiment"], row["claim"], row["measure"]): row["ours"] for row in rows}
     corpora = {"news": "WMT", "films": "OpenSubtitles"}
     asked = set()
     for row in DECIDED[DECIDED["metric"] == "bleu"].to_dict("records"):
@@ -87,17 +84,16 @@ def test_numbers_of_a_corpus_are_held_against_experiments_that_are_compared_with
                 asked.add((row["id"], experiment))
     assert {("two_rarest_wmt", "news"), ("two_rarest", "films"), ("rarest", "films"), ("self_near_source", "news"),
             ("self_near_encoder", "films"), ("self_over_encoder", "films")} <= asked  # fmt: skip
-    assert main(words) == 0
-    assert {row["ours"] for row in read_tsv(out) if row["measure"].startswith("share in which the best")} == {""}
+    assert {
+        row["ours"] for row in table_of("claims", runs) if row["measure"].startswith("share in which the best")
+    } == {""}
 
 
 def test_the_corpus_of_a_claim_is_the_one_that_its_number_was_read_on() -> None:
     for row in PAPERS[PAPERS["corpus"] != ""].dropna(subset="paper").to_dict("records"):
         assert row["corpus"] in row["source"], row["id"]
     pairs = PAPERS.set_index("id")["corpus"]
-    assert [pairs[name] for name in ("encoder_10_of_48", "encoder_5_of_48", "all_75_of_144", "all_58_of_144")] == [
-        "WMT"
-    ] * 4
+    assert {*pairs[["encoder_10_of_48", "encoder_5_of_48", "all_75_of_144", "all_58_of_144"]]} == {"WMT"}
     assert pairs["encoder_4_of_48"] == "OpenSubtitles"
 
 

@@ -9,25 +9,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fake_results import RULES, World, write_results
-from heads.__main__ import main
+from fake_results import World, table_of, write_results
 from heads.base.files import read_tsv
-from heads.base.names import ATTENTIONS, SCOPES
+from heads.base.names import SCOPES
 from heads.tables.correlations import correlate, rank_correlation
 from heads.tables.needs import NEEDS
 from made_evidence import heads_frame
-
-WORLD = World(layers=3, heads=4, lams=("0.01", "0.1"), seeds=(1, 2))
-
-
-@pytest.fixture(scope="module")
-def runs(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    return write_results(tmp_path_factory.mktemp("results") / "first", WORLD)
-
-
-def table(name: str, runs: list[Path], out: Path) -> list[dict[str, str]]:
-    assert main(["table", "--name", name, "--runs", *map(str, runs), "--out", str(out)]) == 0
-    return read_tsv(out)
 
 
 def slow_ranks(values: list[float]) -> list[float]:
@@ -71,43 +58,12 @@ def test_pairs_that_only_one_kind_of_attention_has_are_not_repeated_for_all() ->
     assert (row["measure_a"], row["measure_b"], row["heads"], row["layers"]) == ("lrp", "confidence", 8, 2)
 
 
-def test_the_measures_of_a_head_are_those_of_its_files(runs: list[Path], tmp_path: Path) -> None:
-    rows = table("measures", runs, tmp_path / "t.tsv")
-    assert len(rows) == 2 * 3 * 3 * 4
-    row = next(r for r in rows if (r["seed"], r["attention"], r["layer"], r["head"]) == ("2", "enc_self", "1", "3"))
-    baseline, head = runs[0].parent / "seed-2", {"attention": "enc_self", "layer": "1", "head": "3"}
-    for rule, found in zip(
-        RULES, [r for r in read_tsv(baseline / "lrp.tsv") if head.items() <= r.items()], strict=True
-    ):
-        shares = {
-            "signed_by_step": "relevance",
-            "signed_of_sums": "relevance_of_sums",
-            "absolute": "relevance_absolute",
-        }
-        for share, column in shares.items():
-            assert float(row[f"lrp_{rule}_{share}"]) == pytest.approx(float(found[column]), abs=1e-4)
-    roles = [r for r in read_tsv(baseline / "roles.tsv") if (r["layer"], r["head"]) == ("1", "3")]
-    gain = max(float(r["accuracy"]) - float(r["baseline"]) for r in roles if r["role"] == "syntactic")
-    offset = max(float(r["accuracy"]) for r in roles if r["role"] == "positional")
-    assert [float(row[c]) for c in ("syntactic_gain", "positional_accuracy")] == pytest.approx([gain, offset], abs=1e-3)
-    words = max(float(r["accuracy"]) for r in roles if r["role"] == "positional_words")
-    assert float(row["positional_words_accuracy"]) == pytest.approx(words, abs=1e-3)
-    assert abs(words - offset) > 0.01
-    compared = {r["measure_a"] for r in table("correlations", runs, tmp_path / "c.tsv")}
-    assert "positional_accuracy" in compared and "positional_words_accuracy" not in compared
-    gates = [read_tsv(baseline.parents[1] / f"gates/all/lam-{lam}/seed-2/heads.tsv") for lam in WORLD.lams]
-    opened = [int(next(r["open"] for r in rows if head.items() <= r.items())) for rows in gates]
-    assert float(row["gate_survival_all"]) == np.mean(opened)
-    assert float(row["gate_last_lambda_all"]) == max(o * float(lam) for o, lam in zip(opened, WORLD.lams, strict=True))
-    assert [r["attention"] for r in rows[:36:12]] == list(ATTENTIONS)
-
-
 def test_gates_driven_to_numbers_of_heads_survive_as_those_under_penalties(tmp_path: Path) -> None:
     found = {}
     for driven in (False, True):
         world = World(layers=3, heads=4, lams=("0.003", "0.03", "0.1"), scratch=False, driven=driven)
         runs = write_results(tmp_path / f"driven-{driven}", world)
-        found[driven] = table("measures", runs, tmp_path / f"{driven}.tsv")
+        found[driven] = table_of("measures", runs)
     for scope in SCOPES:
         survived = {driven: [row[f"gate_survival_{scope}"] for row in rows] for driven, rows in found.items()}
         assert survived[False] == survived[True] and len({*survived[True]}) > 2
@@ -123,7 +79,7 @@ def test_gates_driven_to_numbers_of_heads_survive_as_those_under_penalties(tmp_p
     told = {row["gate_fewest_heads_all"] for row in found[True]}
     assert "36" in told, "a head that every number of heads cuts"
     assert {row["gate_fewest_heads_enc_self"] for row in found[True] if row["attention"] != "enc_self"} == {""}
-    rows = table("correlations", runs, tmp_path / "c.tsv")
+    rows = table_of("correlations", runs)
     names = {row[side] for row in rows for side in ("measure_a", "measure_b")}
     assert "gate_survival_all" in names and "gate_fewest_heads_all" not in names
 
@@ -134,10 +90,8 @@ def test_without_trees_all_but_the_roles_is_measured(tmp_path: Path) -> None:
         (path / "roles.tsv").unlink(missing_ok=True)
     need = NEEDS["measures"]
     assert not any("roles" in path for path in need.inputs([str(run) for run in runs], need.optional))
-    rows = table("measures", runs, tmp_path / "m.tsv")
+    rows = table_of("measures", runs)
     assert {row["syntactic_gain"] for row in rows} == {""} and all(row["confidence"] for row in rows)
-    held = {row["measure"]: row["holds"] for row in table("claims", runs, tmp_path / "c.tsv")}
+    held = {row["measure"]: row["holds"] for row in table_of("claims", runs)}
     assert not next(holds for measure, holds in held.items() if measure.startswith("syntactic heads"))
-    assert next(
-        holds for measure, holds in held.items() if measure.startswith("models that keep a smaller share of the")
-    )
+    assert next(said for measure, said in held.items() if measure.startswith("models that keep a smaller share of the"))

@@ -10,9 +10,7 @@ import pandas as pd
 import pytest
 from matplotlib.colors import to_rgba
 
-from fake_results import World, write_results
-from heads.__main__ import main
-from heads.base.files import read_tsv
+from fake_results import World, table_of, write_results
 from heads.base.names import ATTENTIONS, BLEU
 from heads.figures import michel
 from heads.figures.needs import NEEDS
@@ -29,11 +27,6 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     return [r for r in write_results(tmp_path_factory.mktemp("results") / "first", WORLD) if "baseline" in r.parts]
 
 
-def table(name: str, runs: list[Path], out: Path) -> list[dict[str, str]]:
-    assert main(["table", "--name", name, "--runs", *map(str, runs), "--out", str(out)]) == 0
-    return read_tsv(out)
-
-
 def test_the_papers_tables_say_what_its_text_says() -> None:
     heads, layers = load_reference("michel_table1_heads.csv"), load_reference("michel_tables2_5_layers.csv")
     significant = heads[heads["significant"] == 1]
@@ -41,20 +34,6 @@ def test_the_papers_tables_say_what_its_text_says() -> None:
     assert (len(layers), int((layers["significant"] == 0).sum())) == (18, 9), "half of the layers survive (sec. 3.3)"
     worst = layers.loc[layers["score_change"].idxmin()]
     assert (worst["attention"], worst["layer"], worst["score_change"]) == ("dec_enc", 5, -18.89)
-
-
-def test_the_table_of_heads_holds_ours_with_their_dev_change_and_then_the_papers(
-    runs: list[Path], tmp_path: Path
-) -> None:
-    rows = table("michel_table1", runs, tmp_path / "t.tsv")
-    ours, paper = rows[: 2 * 36], rows[2 * 36 :]
-    assert {row["experiment"] for row in paper} == {"paper, WMT EN-FR"} and len(paper) == 96
-    place = {"attention": "dec_self", "layer": "2", "head": "1"}
-    row = next(r for r in ours if r["seed"] == "2" and place.items() <= r.items())
-    for name, suffix in (("ablation.tsv", ""), ("ablation.dev.tsv", "_dev")):
-        measured = next(r for r in read_tsv(runs[1] / name) if place.items() <= r.items())
-        assert float(row[f"score_change{suffix}"]) == pytest.approx(float(measured["bleu_change"]), abs=0.006)
-        assert row[f"significant{suffix}"] == str(int(float(measured["p_value"]) < 0.01))
 
 
 @pytest.mark.parametrize(("layers", "paper"), [(3, [0, 3, 5]), (6, [0, 1, 2, 3, 4, 5]), (2, [0, 5]), (1, [0])])
@@ -71,8 +50,8 @@ def test_a_layer_stands_beside_the_papers_layer_of_the_same_depth(layers: int, p
     assert layers == 1 or result["paper_score_change"].iloc[-1] == -18.89
 
 
-def test_the_curve_says_how_much_of_its_own_start_is_kept(runs: list[Path], tmp_path: Path) -> None:
-    rows = table("michel_masking_curve", runs, tmp_path / "t.tsv")
+def test_the_curve_says_how_much_of_its_own_start_is_kept(runs: list[Path]) -> None:
+    rows = table_of("michel_masking_curve", runs)
     row = next(r for r in rows if (r["order"], r["attention"], r["masked"], r["seed"]) == ("token", "all", "3", "1"))
     # fake_results: the second order falls by 2 k^2 from 92.
     assert (row["score"], row["score_change"], row["masked_percent"]) == ("74.00", "-18.00", "75.0")
@@ -96,6 +75,7 @@ def test_a_heads_row_holds_its_change_on_test_and_that_on_dev_and_is_significant
     assert [first[name] for name in names] == [0.5, 0.0099, 1, 0.25, 0.9, 0]
     assert [second[name] for name in names] == [-2.0, 0.01, 0, -1.0, 0.001, 1]
     assert (rest[5]["score_change"], rest[5]["significant"], rest[5]["tag"]) == (-0.53, 1, "[second-hand]")
+    assert {row["experiment"] for row in rest} == {"paper, WMT EN-FR"} and len(rest) == 96
 
 
 def test_a_layers_row_keeps_the_head_chosen_on_dev_apart_from_the_oracle_and_from_the_paper() -> None:
@@ -103,18 +83,12 @@ def test_a_layers_row_keeps_the_head_chosen_on_dev_apart_from_the_oracle_and_fro
     oracle = {"head_oracle": 1, "score_change_oracle": -1.0, "p_value_oracle": 0.002}
     layer = {"experiment": "e", "seed": 1, "metric": BLEU, "attention": "enc_self", "layer": 0, **chosen, **oracle}
     rows = pd.DataFrame([layer, layer | {"layer": 1}])
-    first, last = layers_table({"layers_to_one.tsv": rows}, load_reference("michel_tables2_5_layers.csv")).to_dict(
-        "records"
-    )
+    table = layers_table({"layers_to_one.tsv": rows}, load_reference("michel_tables2_5_layers.csv"))
+    first, last = table.to_dict("records")
     assert {name: first[name] for name in (*chosen, *oracle)} == chosen | oracle
     assert (first["significant"], first["significant_oracle"]) == (0, 1)
-    paper = (
-        "paper_layer",
-        "paper_score_change",
-        "paper_significant",
-        "paper_score_change_oracle",
-        "paper_significant_oracle",
-    )
+    numbers = ("score_change", "significant", "score_change_oracle", "significant_oracle")
+    paper = ["paper_layer", *(f"paper_{name}" for name in numbers)]
     assert [first[name] for name in paper] == [0, -1.96, 1, -1.31, 1]
     assert [last[name] for name in paper] == [5, -0.67, 1, -0.36, 1]
 
@@ -124,19 +98,15 @@ def test_the_table_of_moments_tells_the_share_of_each_moments_own_bleu_beside_th
     columns = "update epoch finished order attention masked of share score"
     columns += " score_change_low score_change_high score_kept_low score_kept_high"
     steps = [(0, 0.0), (3, 0.25), (6, 0.5), (9, 0.75), (12, 1.0)]
-    walks = (
-        (70, 7.5, 0, (20.0, 19.0, 16.0, 5.0, 0.0)),
-        (20, 0.4, 0, (0.0,) * 5),
-        (130, 14.0, 1, (40.0, 39.0, 30.0, 9.0, 1.0)),
-    )
+    walks = ((70, 7.5, 0, (20.0, 19.0, 16.0, 5.0, 0.0)), (20, 0.4, 0, (0.0,) * 5),
+             (130, 14.0, 1, (40.0, 39.0, 30.0, 9.0, 1.0)))  # fmt: skip
     rows = [
         (update, epoch, done, "example", "all", masked, 12, share, value, -2.0, -1.0, share / 2, share)
         for update, epoch, done, bleu in walks
         for (masked, share), value in zip(steps, bleu, strict=True)
     ]
-    table = checkpoints_table(
-        {"checkpoints.tsv": rows_of(*rows, columns=columns)}, load_reference("michel_figure5_moments.csv")
-    )
+    frames = {"checkpoints.tsv": rows_of(*rows, columns=columns)}
+    table = checkpoints_table(frames, load_reference("michel_figure5_moments.csv"))
     kept = {int(update): part["kept_percent"].tolist() for update, part in table.groupby("update")}
     assert kept[70] == [100, 95, 80, 25, 0]
     assert kept[130] == [100, 97.5, 75, 22.5, 2.5]
@@ -144,11 +114,7 @@ def test_the_table_of_moments_tells_the_share_of_each_moments_own_bleu_beside_th
     ends = table[(table["update"] == 70) & (table["masked"] == 3)].iloc[0]
     assert (ends["kept_percent_low"], ends["kept_percent_high"]) == (12.5, 25)
     last = table[table["update"] == 130].set_index("masked_percent")
-    assert (last.loc[50, "score_change"], last.loc[50, "score_change_low"], last.loc[50, "score_change_high"]) == (
-        -10,
-        -2,
-        -1,
-    )
+    assert last.loc[50, ["score_change", "score_change_low", "score_change_high"]].tolist() == [-10, -2, -1]
     # 7.5 is 1.3 times less than 10 and 1.5 times more than 5; 14 is nearer to 10 than to 20 either way.
     assert table.groupby("update")["paper_epoch"].first().to_dict() == {20: 1, 70: 10, 130: 10}
     beside = table[table["masked"] == 0].set_index("update")["paper_score"]
@@ -164,14 +130,6 @@ def test_the_papers_moments_are_those_of_its_figure() -> None:
     bleu = dict(zip(paper["epoch"], paper["score"], strict=True))
     assert bleu == {1: 3.0, 2: 6.2, 3: 18.1, 5: 26.9, 10: 30.6, 20: 34.5, 30: 34.7, 40: 34.9}
     assert (paper["kept_percent_low"].notna() == (paper["epoch"] >= 10)).all()
-
-
-def test_moments_of_several_seeds_are_averaged(runs: list[Path], tmp_path: Path) -> None:
-    rows = table("michel_checkpoints", runs, tmp_path / "t.tsv")
-    assert {row["seed"] for row in rows} == {"1", "2", "mean", "sd"}
-    row = next(r for r in rows if (r["seed"], r["update"], r["masked"]) == ("mean", "30", "3"))
-    assert (row["score"], row["score_change"], row["masked_percent"]) == ("83.00", "-9.00", "75.0")
-    assert (row["epoch"], row["paper_epoch"]) == ("7.5", "10")
 
 
 def test_the_bars_of_the_first_figure_hold_every_head_once(runs: list[Path]) -> None:

@@ -6,9 +6,7 @@ import pandas as pd
 import pytest
 
 import heads.tables.scoreboard
-from fake_results import World, write_results
-from heads.__main__ import main
-from heads.base.files import read_tsv
+from fake_results import World, table_of, write_results
 from heads.figures.scoreboard import LOOKS, figure_of
 from heads.tables.claims import stated
 from heads.tables.claims_heads import RELEVANCE_CLAIMS
@@ -26,9 +24,7 @@ def tables(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[dict[str,
     folder = tmp_path_factory.mktemp("results")
     runs = write_results(folder / SEVERAL, World(layers=2, heads=3, lams=("0.1",), seeds=(1, 2)))
     runs += write_results(folder / ONE, World(layers=2, heads=3, lams=("0.01",), trees=False))
-    for name in ("claims", "scoreboard"):
-        assert main(["table", "--name", name, "--runs", *map(str, runs), "--out", str(folder / f"{name}.tsv")]) == 0
-    return {name: read_tsv(folder / f"{name}.tsv") for name in ("claims", "scoreboard")}
+    return {name: table_of(name, runs) for name in ("claims", "scoreboard")}
 
 
 def test_the_scoreboard_has_a_row_a_claim_and_the_papers_number_before_ours(
@@ -69,13 +65,7 @@ def test_seeds_that_count_out_of_different_numbers_have_a_mean_that_is_out_of_no
 ) -> None:
     """Found when two seeds had a function for different numbers of relations: the figure used None as a number."""
     paper = load_reference("alignment_claims.csv").iloc[:1]
-    row = {
-        "experiment": "x",
-        "metric": "bleu",
-        "claim": paper["claim"].iloc[0],
-        "measure": paper["measure"].iloc[0],
-        "rule": "",
-    }
+    row = {"experiment": "x", "metric": "bleu", **paper[["claim", "measure"]].iloc[0], "rule": ""}
     row |= {"other_readings": "", "relative_percent": None}
     rows = [(1, 0.0, 3, "no"), (2, 1.0, 4, "yes"), ("mean", 0.5, None, "unclear"), ("sd", 0.7, None, None)]
     found = pd.DataFrame(

@@ -23,9 +23,11 @@ from heads.tables.seeds import with_spread
 from heads.tables.writing import write_frame
 
 KEY = ("experiment", "lam")
+NEVER = ("low", "high", "p_value", "chance", "limit", "sentences")
 FRAME = pd.DataFrame(
     {"experiment": "x", "lam": ["0.1", "0.3", "0.1", "0.3"], "seed": [1, 1, 2, 2], "score": [20.0, 10.0, 23.0, np.nan],
-     "layer": [2, 1, 2, 0], "of": 36, "holds": ["yes", "no", "yes", "yes"], "paper_score": [30.0, 30.0, 30.0, 29.0]}
+     "layer": [2, 1, 2, 0], "of": 36, "holds": ["yes", "no", "yes", "yes"], "paper_score": [30.0, 30.0, 30.0, 29.0],
+     **{name: [0.0, 1.0, 2.0, 3.0] for name in NEVER}}
 )  # fmt: skip
 
 
@@ -47,6 +49,7 @@ def test_names_and_the_papers_numbers_are_kept_where_seeds_agree_and_never_avera
     assert [differ[c] for c in ("layer", "of", "holds", "paper_score")] == ["", "36", "", ""]
     deviations = [r for r in read_tsv(tmp_path / "t.tsv") if r["seed"] == "sd"]
     assert {r[c] for r in deviations for c in ("layer", "of", "holds", "paper_score")} == {""}
+    assert {r[c] for r in (agree, differ, *deviations) for c in NEVER} == {""}
 
 
 def test_a_table_of_one_seed_is_left_as_it_is() -> None:
@@ -72,14 +75,8 @@ def test_every_table_but_those_of_single_heads_tells_the_spread(tmp_path: Path) 
 
 
 def test_a_curve_runs_through_the_means_and_its_bars_are_deviations() -> None:
-    points = pd.DataFrame(
-        {
-            "target": ["0.1", "0.1", "0.3", "0.3"],
-            "seed": [1, 2, 1, 2],
-            "left": [8, 6, 2, 2],
-            "score": [30.0, 34.0, 20.0, 21.0],
-        }
-    )
+    points = pd.DataFrame({"target": ["0.1", "0.1", "0.3", "0.3"], "seed": [1, 2, 1, 2], "left": [8, 6, 2, 2],
+                           "score": [30.0, 34.0, 20.0, 21.0]})  # fmt: skip
     with styled():
         axes = plt.subplots()[1]
         mean_line(axes, points, "left", "score", color="black", marker="o")

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 from matplotlib.colors import to_hex
 
-from fake_results import World, write_results
+from fake_results import World, table_of, write_results
 from few_heads import USEFUL, random_batch, translator, with_useful_heads
 from heads.__main__ import main
 from heads.analysis.choices import choices_of, masked_rows
@@ -78,20 +78,14 @@ def test_targets_are_told_apart_by_method_and_draw() -> None:
 
 
 def test_a_row_is_put_beside_random_draws_of_as_many_heads_that_were_treated_alike(table: pd.DataFrame) -> None:
-    gates, few, masked = (
-        only(table, "keep-9", "trained on"),
-        only(table, "keep-4", "trained on"),
-        only(table, "token-9", "masked"),
-    )
+    gates, few = (only(table, target, "trained on") for target in ("keep-9", "keep-4"))
+    masked = only(table, "token-9", "masked")
     assert gates["score_random_mean"] == pytest.approx(80 + 2 + 9 + 1)
     assert (gates["random_draws"], gates["draws_below"], few["draws_below"]) == (3, 1, 3)
     assert only(table, "reversed-4", "masked")["draws_below"] == 3
     assert masked["score_minus_random_mean"] == pytest.approx(30 + 9 - (10 + 2 + 9))
-    for row in (
-        only(table, "random2-9", "trained on"),
-        only(table, "lam-0", "trained on"),
-        only(table, "keep-9", "own training"),
-    ):
+    without = (("random2-9", "trained on"), ("lam-0", "trained on"), ("keep-9", "own training"))
+    for row in (only(table, *place) for place in without):
         assert np.isnan(row[["random_draws", "draws_below", "score_minus_random_low"]].astype(float)).all()
 
 
@@ -122,10 +116,8 @@ def test_the_control_stands_beside_models_that_were_treated_alike(table: pd.Data
     assert set(table["score_baseline"]) == {93.0, 94.0}
 
 
-def test_the_table_command_adds_mean_and_spread_over_seeds(runs: list[Path], tmp_path: Path) -> None:
-    words = ["table", "--name", "selection", "--runs", *map(str, runs), "--out", str(tmp_path / "t.tsv")]
-    assert main(words) == 0
-    rows = [row for row in read_tsv(tmp_path / "t.tsv") if (row["target"], row["treatment"]) == ("dsp-4", "trained on")]
+def test_the_table_command_adds_mean_and_spread_over_seeds(runs: list[Path]) -> None:
+    rows = [row for row in table_of("selection", runs) if (row["target"], row["treatment"]) == ("dsp-4", "trained on")]
     assert [row["seed"] for row in rows] == ["1", "2", "mean", "sd"]
     assert rows[2]["score"] == f"{82.5 + 4 + 5 + 1.5:.2f}"
 

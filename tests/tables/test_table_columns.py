@@ -13,14 +13,12 @@ import pytest
 
 from heads.base.files import write_tsv
 from heads.base.names import ATTENTIONS, BLEU, SCOPES
-from heads.tables.corpus import _paper
 from heads.tables.correlations import correlations_table, rank_correlation
 from heads.tables.measures import measure_names, measures_table
 from heads.tables.parser import parser_table
 from heads.tables.pruning import heads_left, kept_share, pruning_table
 from heads.tables.reading import RUN_COLUMNS, SCORED, Frames, load_reference
 from heads.tables.relevance import relevance_columns
-from heads.tables.seeds import with_spread
 
 PAPER = ("voita_table2_pruning.csv", "voita_figure7_encoder_pruning.csv")
 BASELINE, CONTROL = ("baseline", "", "", ""), ("pruned", "{}", "0", "")
@@ -150,10 +148,8 @@ def test_models_of_the_encoder_stand_beside_figure_7_and_all_others_beside_table
 
 def test_rows_follow_lambda_as_a_number_and_budgets_from_large_to_small() -> None:
     made = [run("pruned", "all", lam, "") for lam in ("0.1", "0.03", "0")]
-    made += [run("pruned", "all", "", keep) for keep in ("9", "12")] + [
-        run(*BASELINE),
-        run("pruned", "enc_self", "1", ""),
-    ]
+    made += [run("pruned", "all", "", keep) for keep in ("9", "12")]
+    made += [run(*BASELINE), run("pruned", "enc_self", "1", "")]
     facts = {"metric": BLEU, "score": 1.0, "chrf": 2.0, "against": "references", "sentences": 1, "signature": ""}
     bleu = pd.DataFrame([{**one, **facts} for one in made])
     gates = pd.DataFrame(columns=[*RUN_COLUMNS, "strictly_between"])
@@ -176,29 +172,20 @@ def measured() -> Frames:
         head = {**run(kind, *BASELINE[1:]), **dict(zip(("attention", "layer", "head"), place, strict=True))}
         value = number + shift
         for rule, more in (("plain", 0.1), ("z-plus", 0.2)):
-            rows["lrp.tsv"].append(
-                {
-                    **head,
-                    "rule": rule,
-                    "relevance": -value - more,
-                    "relevance_of_sums": 50 - value - more,
-                    "relevance_absolute": value + more,
-                }
-            )
+            shares = {"relevance": -value - more, "relevance_of_sums": 50 - value - more}
+            rows["lrp.tsv"].append({**head, "rule": rule, **shares, "relevance_absolute": value + more})
         rows["confidence.tsv"].append({**head, "confidence": value + 0.3})
         rows["causal.tsv"].append({**head, "causal_gate": value + 0.7, "effect": f"effect {value}"})
         for form, more in (("example", 0.4), ("token", 0.5)):
-            rows["importance.tsv"].append(
-                {**head, "form": form, "importance": 1000 + value, "importance_normalised": value + more}
-            )
-        rows["ablation.tsv"].append(
-            {**head, "metric": BLEU, "score": 900 + value, "score_change": value - 10, "p_value": 0.5}
-        )
+            found = {"importance": 1000 + value, "importance_normalised": value + more}
+            rows["importance.tsv"].append({**head, "form": form, **found})
+        score = {"metric": BLEU, "score": 900 + value, "score_change": value - 10, "p_value": 0.5}
+        rows["ablation.tsv"].append({**head, **score})
         if place[0] == "enc_self":
             for role, name, accuracy, baseline in (
                 ("positional", "-1", 0.1 * number, np.nan), ("positional", "+1", 0.05, np.nan),
                 ("syntactic", "obj", 0.9, 0.8), ("syntactic", "amod", 0.5, 0.1 * number),
-                ("rare", "rarest", 0.01 * number, np.nan),
+                ("rare", "rarest", 0.01 * number, np.nan), ("positional_words", "-1", 0.07 * number, np.nan),
             ):  # fmt: skip
                 facts = {"role": role, "name": name, "accuracy": accuracy + shift, "baseline": baseline}
                 where = {key: head[key] for key in (*RUN_COLUMNS, "layer", "head")}
@@ -221,8 +208,8 @@ def test_every_measure_of_a_head_is_the_baselines_own() -> None:
     expected = {"lrp_plain_signed_by_step": -3.1, "lrp_plain_signed_of_sums": 46.9, "lrp_plain_absolute": 3.1,
                 "lrp_z-plus_signed_by_step": -3.2, "lrp_z-plus_signed_of_sums": 46.8, "lrp_z-plus_absolute": 3.2,
                 "confidence": 3.3, "importance_example": 3.4, "importance_token": 3.5, "score_lost": 7,
-                "causal_gate": 3.7,
-                "positional_accuracy": 0.3, "syntactic_gain": 0.2, "rare_accuracy": 0.03,
+                "causal_gate": 3.7, "positional_accuracy": 0.3, "positional_words_accuracy": 0.21,
+                "syntactic_gain": 0.2, "rare_accuracy": 0.03,
                 "gate_survival_all": 0.5, "gate_last_lambda_all": 0.1, "gate_survival_enc_self": 0,
                 "gate_last_lambda_enc_self": 0}  # fmt: skip
     assert row[list(expected)].astype(float).to_dict() == pytest.approx(expected)
@@ -241,15 +228,12 @@ def test_measures_in_other_units_and_places_are_not_compared_and_readings_of_rel
     names = measure_names(table)
     assert not {"layer", "seed", "gate_last_lambda_all", "gate_last_lambda_enc_self"} & set(names)
     shown = {"lrp_plain_signed_by_step", "lrp_plain_signed_of_sums", "lrp_plain_absolute", "lrp_z-plus_absolute"}
-    assert {"gate_survival_all", "score_lost", "causal_gate"} <= set(names) and "causal_effect" not in names
+    assert {"gate_survival_all", "score_lost", "causal_gate", "positional_accuracy"} <= set(names)
+    assert not {"causal_effect", "positional_words_accuracy"} & set(names)
     assert {name for name in names if name.startswith("lrp_")} == shown
+    readings = product(("plain", "z-plus"), ("signed by step", "signed of sums", "absolute"))
     assert list(relevance_columns(table).items()) == [
-        ("plain, signed by step", "lrp_plain_signed_by_step"),
-        ("plain, signed of sums", "lrp_plain_signed_of_sums"),
-        ("plain, absolute", "lrp_plain_absolute"),
-        ("z-plus, signed by step", "lrp_z-plus_signed_by_step"),
-        ("z-plus, signed of sums", "lrp_z-plus_signed_of_sums"),
-        ("z-plus, absolute", "lrp_z-plus_absolute"),
+        (f"{rule}, {share}", f"lrp_{rule}_{share.replace(' ', '_')}") for rule, share in readings
     ]
 
 
@@ -274,21 +258,9 @@ def test_correlations_over_all_heads_and_within_layers_stand_in_their_own_column
 
 
 def test_a_model_with_one_kind_of_attention_has_no_second_rows_for_all_of_them() -> None:
-    frames = {
-        name: frame[frame["attention"] == "enc_self"] for name, frame in measured().items() if "attention" in frame
-    }
-    table = correlations_table({**measured(), **frames})
+    found = {name: frame.query("attention == 'enc_self'") for name, frame in measured().items() if "attention" in frame}
+    table = correlations_table({**measured(), **found})
     assert len(table) and set(table["attention"]) == {"enc_self"}
-
-
-def test_what_belongs_to_a_row_is_never_averaged_over_seeds() -> None:
-    frame = pd.DataFrame({"claim": "c", "seed": [1, 2], "ours": [1.0, 4.0], "low": [0.0, 2.0], "high": [3.0, 5.0],
-                          "p_value": [0.1, 0.3], "chance": [0.2, 0.4], "paper": [7.0, 9.0], "limit": [1, 2],
-                          "layer": [0, 2], "sentences": [5, 7]})  # fmt: skip
-    mean, deviation = with_spread(frame, ["claim"]).to_dict("records")[2:]
-    assert (mean["ours"], deviation["ours"]) == (2.5, pytest.approx(4.5**0.5))
-    rest = set(frame.columns) - {"claim", "seed", "ours"}
-    assert all(pd.isna(row[name]) for row in (mean, deviation) for name in rest)
 
 
 def test_scores_of_the_parser_stand_in_their_own_columns(tmp_path: Path) -> None:
@@ -299,10 +271,3 @@ def test_scores_of_the_parser_stand_in_their_own_columns(tmp_path: Path) -> None
     assert found[["gold", "parsed", "correct"]].tolist() == [8, 10, 5]
     percent = found[["precision_percent", "recall_percent", "f1_percent"]].tolist()
     assert percent == pytest.approx([50, 62.5, 55.5])
-
-
-def test_the_papers_two_corpora_are_not_interchanged() -> None:
-    row = _paper(load_reference("voita_data.csv"), "train")
-    assert (row["paper_wmt_pairs"], row["paper_opensubtitles_pairs"]) == (2_500_000, 6_000_000)
-    assert (row["paper_wmt_tokens_per_sentence"], row["paper_opensubtitles_tokens_per_sentence"]) == (24, 8)
-    assert row["paper_wmt_pairs_tag"] == "[second-hand]/[blog]"

@@ -9,9 +9,8 @@ import pandas as pd
 import pytest
 from safetensors.numpy import save_file
 
-from fake_results import World, write_results
-from heads.__main__ import main
-from heads.base.files import UserError, read_json, read_tsv, write_json, write_lines, write_tsv
+from fake_results import World, table_of, write_results
+from heads.base.files import UserError, read_json, write_json, write_lines, write_tsv
 from heads.base.names import TRANSLATION
 from heads.tables.corpus import corpus_table
 from heads.tables.needs import NEEDS
@@ -26,11 +25,6 @@ WORLD = World(layers=3, heads=4, lams=("0.01", "0.1"), seeds=(1, 2))
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     return write_results(tmp_path_factory.mktemp("results") / "first", WORLD)
-
-
-def table(name: str, runs: list[Path], out: Path) -> list[dict[str, str]]:
-    assert main(["table", "--name", name, "--runs", *map(str, runs), "--out", str(out)]) == 0
-    return read_tsv(out)
 
 
 def test_the_rows_of_figure_9_sum_to_the_heads_that_were_not_pruned() -> None:
@@ -71,42 +65,24 @@ def test_every_number_of_the_papers_says_where_it_was_read() -> None:
 
 def test_the_inputs_that_a_table_names_are_all_that_it_reads(runs: list[Path]) -> None:
     for name, need in ((name, need) for name, need in NEEDS.items() if TRANSLATION in need.tasks):
-        inputs = need.inputs(
-            [str(run) for run in runs], without=["ablation.out_of_domain.tsv", "accuracy.json", "cosine.json"]
-        )
+        without = ["ablation.out_of_domain.tsv", "accuracy.json", "cosine.json"]
+        inputs = need.inputs([str(run) for run in runs], without)
         read = {SCORED if path.endswith("bleu.json") else Path(path).name for path in inputs}
         assert set(load_runs(need, runs)) - {"ablation.out_of_domain.tsv"} == read, name
         assert all(Path(path).exists() for path in inputs)
 
 
-def test_the_pruning_table_counts_heads_and_sets_each_model_beside_its_relatives(
-    runs: list[Path], tmp_path: Path
-) -> None:
-    rows = table("pruning", runs, tmp_path / "table.tsv")
-    assert len(rows) == 4 * (1 + 2 * 3), "two seeds, mean and deviation"
-    row = next(r for r in rows if (r["scope"], r["lam"], r["seed"]) == ("all", "0.1", "2"))
-    folder = runs[0].parents[1]
-    live = read_json(folder / "pruned/all/lam-0.1/seed-2/model.json")["shape"]["live_heads"]
-    assert [int(row[a]) for a in live] == [sum(map(len, layers)) for layers in live.values()]
-    score = {kind: read_json(folder / kind / "seed-2/bleu.json")["bleu"] for kind in
-             ("pruned/all/lam-0.1", "scratch/all/lam-0.1", "pruned/all/lam-0", "baseline")}  # fmt: skip
-    cells = [row[c] for c in ("score", "score_scratch", "score_control", "score_baseline")]
-    assert cells == [f"{value:.2f}" for value in score.values()]
-    gates = read_tsv(folder / "gates/all/lam-0.1/seed-2/heads.tsv")
-    assert row["gates_strictly_between"] == str(sum(int(gate["strictly_between"]) for gate in gates))
-    assert next(r for r in rows if r["scope"] == "enc_self")["score_scratch"] == ""
-
-
 def test_scores_of_before_chrf_are_against_references_and_others_against_what_they_say(tmp_path: Path) -> None:
     runs = write_results(tmp_path / "x", World(lams=("0.1",), scratch=False, seeds=(1, 2), against="unpruned model"))
     scores = {run: read_json(run / "bleu.json") for run in runs if (run / "bleu.json").exists()}
-    rows = table("pruning", runs, tmp_path / "new.tsv")
+    rows = table_of("pruning", runs)
     assert {row["against"] for row in rows if row["seed"] != "sd"} == {"unpruned model"}
-    found = {f"{row['kind']} {row['scope']} {row['lam']} {row['seed']}": row["chrf"] for row in rows}
-    assert found["baseline   2"] == f"{scores[tmp_path / 'x/baseline/seed-2']['chrf']:.2f}"
+    (row,) = (row for row in rows if (row["kind"], row["seed"]) == ("baseline", "2"))
+    written = scores[tmp_path / "x/baseline/seed-2"]
+    assert (row["score"], row["chrf"]) == (f"{written['bleu']:.2f}", f"{written['chrf']:.2f}")
     for run, score in scores.items():
         write_json(run / "bleu.json", {name: score[name] for name in ("bleu", "signature", "split", "sentences")})
-    rows = table("pruning", runs, tmp_path / "old.tsv")
+    rows = table_of("pruning", runs)
     assert {(row["against"], row["chrf"]) for row in rows if row["seed"] != "sd"} == {("references", "")}
 
 
@@ -127,8 +103,9 @@ def test_a_head_of_several_roles_has_one_function(roles: tuple[str, ...], functi
     assert function_of(roles) == function
 
 
-def test_the_roles_table_counts_every_live_head_once(runs: list[Path], tmp_path: Path) -> None:
-    rows = table("roles", runs, tmp_path / "table.tsv")
+def test_the_roles_table_counts_every_live_head_once(runs: list[Path]) -> None:
+    rows = table_of("roles", runs)
+    assert {row["kind"] for row in rows} == {"baseline", "pruned", "scratch"}
     for row in (row for row in rows if row["seed"].isdigit()):
         counts = [int(row[name]) for name in ("positional", "positional_and_syntactic", "syntactic", "rare", "other")]
         assert sum(counts) == int(row["live"])
@@ -141,22 +118,13 @@ def test_the_roles_table_counts_every_live_head_once(runs: list[Path], tmp_path:
 
 def test_a_model_without_encoder_heads_has_a_row_of_zeros(tmp_path: Path) -> None:
     runs = write_results(tmp_path / "none", World(lams=("99",), scratch=False))
-    row = next(r for r in table("roles", runs, tmp_path / "table.tsv") if r["lam"] == "99")
+    row = next(r for r in table_of("roles", runs) if r["lam"] == "99")
     assert (row["live"], row["other"], row["rare"]) == ("0", "0", "0")
-
-
-def test_the_dependencies_table_holds_the_most_accurate_head(runs: list[Path], tmp_path: Path) -> None:
-    row = next(r for r in table("dependencies", runs, tmp_path / "t.tsv") if (r["relation"], r["seed"]) == ("obj", "2"))
-    measured = [r for r in read_tsv(runs[0].parent / "seed-2/roles.tsv") if r["name"] == f"obj {row['direction']}"]
-    best = max(measured, key=lambda r: float(r["accuracy"]))
-    assert (row["layer"], row["head"]) == (best["layer"], best["head"])
-    assert float(row["best_percent"]) == pytest.approx(100 * float(best["accuracy"]), abs=0.05)
-    assert (row["direction"], row["paper_wmt_best_percent"]) == ("dependent-to-head", "73.0")
 
 
 def test_a_relation_that_never_occurs_leaves_its_cells_empty(tmp_path: Path) -> None:
     runs = write_results(tmp_path / "treeless", World(lams=(), trees=False))
-    rows = table("dependencies", runs, tmp_path / "table.tsv")
+    rows = table_of("dependencies", runs)
     assert {(row["cases"], row["best_percent"], row["layer"]) for row in rows} == {("0", "", "")}
     assert len(rows) == 8
 
@@ -167,11 +135,10 @@ def test_the_corpus_table_counts_pairs_words_and_subwords(tmp_path: Path, monkey
         for side, words in (("source", "a b c"), ("target", "d e")):
             write_lines(tmp_path / f"corpus/{split}.{side}.txt", [words] * size)
             (tmp_path / "bpe").mkdir(exist_ok=True)
-            content: dict[str, np.ndarray] = {
-                "ids": np.zeros(5 * size, np.int32),
-                "offsets": np.arange(0, 5 * size + 1, 5),
-            }
-            save_file(content, tmp_path / f"bpe/{split}.{side}.safetensors")
+            offsets = np.arange(0, 5 * size + 1, 5)
+            save_file(
+                {"ids": np.zeros(5 * size, np.int32), "offsets": offsets}, tmp_path / f"bpe/{split}.{side}.safetensors"
+            )
     steps = [("train", "empty", 9, 2, 7), ("train", "duplicate", 7, 4, 3)]
     columns = ("split", "filter", "pairs_in", "pairs_removed", "pairs_left")
     write_tsv(tmp_path / "corpus/filters.tsv", [dict(zip(columns, step, strict=True)) for step in steps], columns)
@@ -180,7 +147,9 @@ def test_the_corpus_table_counts_pairs_words_and_subwords(tmp_path: Path, monkey
     assert [train[k] for k in ("pairs", "source_words_per_sentence", "target_words_per_sentence")] == [3, 3, 2]
     assert [train[k] for k in ("source_subwords_per_sentence", "source_vocabulary")] == [5, 17]
     assert [train[k] for k in ("pairs_before_filters", "pairs_removed_by_filters")] == [9, 6]
-    assert train["paper_wmt_pairs"] == 2_500_000
+    assert (train["paper_wmt_pairs"], train["paper_opensubtitles_pairs"]) == (2_500_000, 6_000_000)
+    assert (train["paper_wmt_tokens_per_sentence"], train["paper_opensubtitles_tokens_per_sentence"]) == (24, 8)
+    assert train["paper_wmt_pairs_tag"] == "[second-hand]/[blog]"
     assert pd.isna(dev["paper_wmt_pairs"])
 
 
