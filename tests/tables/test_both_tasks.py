@@ -73,8 +73,8 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
         write_tsv(baseline / f"{name}.tsv", [dict(zip(alone, row, strict=True)) for row in cells], alone)
     layers = ("attention", "layer", "heads", "head_chosen", "accuracy", "accuracy_change", "p_value", "head_oracle",
               "accuracy_oracle", "accuracy_change_oracle", "p_value_oracle")  # fmt: skip
-    cells = [("enc_self", layer, 3, 1, 80.0, -1.0, 0.3, 2, 81.5, 0.5, 0.4) for layer in (0, 1)]
-    write_tsv(baseline / "layers_to_one.tsv", [dict(zip(layers, row, strict=True)) for row in cells], layers)
+    cut = [("enc_self", layer, 3, 1, 80.0, -1.0, 0.3, 2, 81.5, 0.5, 0.4) for layer in (0, 1)]
+    write_tsv(baseline / "layers_to_one.tsv", [dict(zip(layers, row, strict=True)) for row in cut], layers)
     return [root / run for run in SCORES]
 
 
