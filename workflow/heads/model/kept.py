@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 from torch import Tensor
 
@@ -17,18 +16,19 @@ ROOM = 8
 """Number of further steps to make room for when keys and values are copied, which also drops unused ones."""
 
 
-class Kept(Protocol):
-    """What one sub-layer caches."""
+class Kept:
+    """What one sub-layer caches: nothing, unless a subclass says so."""
 
-    @property
-    def of_source(self) -> bool:
-        """Whether it depends on the encoder's states alone, and so is the same in every step."""
+    of_source = False
+    """Whether it depends on the encoder's states alone, and so is the same in every step."""
 
     def tensors(self) -> dict[str, Tensor]:
         """Its tensors by name; none for an attention without heads."""
+        return {}
 
     def filled(self, tensors: Sequence[Tensor]) -> Kept:
         """The same cache with other tensors, given in the order of `tensors`."""
+        return self
 
     def reorder(self, parents: Tensor) -> None:
         """Let the hypothesis at each place [B, N] of a sentence continue the one at place `parents`."""
@@ -40,31 +40,8 @@ class Kept(Protocol):
         """Keep only `places` [b, R] of the past of sentences `rows`, in caches that have a place for each token."""
 
 
-class Nothing:
-    """An empty cache, and the base class of the others."""
-
-    of_source = False
-
-    def tensors(self) -> dict[str, Tensor]:
-        """See `Kept`."""
-        return {}
-
-    def filled(self, tensors: Sequence[Tensor]) -> Kept:
-        """See `Kept`."""
-        return self
-
-    def reorder(self, parents: Tensor) -> None:
-        """See `Kept`."""
-
-    def keep(self, rows: Tensor) -> None:
-        """See `Kept`."""
-
-    def tidy(self, rows: Tensor, places: Tensor) -> None:
-        """See `Kept`."""
-
-
 @dataclass
-class OwnPast(Nothing):
+class OwnPast(Kept):
     """Keys and values [B, H, R, E] of all tokens that a self-attention has seen.
 
     They stay where a step wrote them: all hypotheses of a sentence attend to the same ones, and each sees those of its
@@ -101,7 +78,7 @@ class OwnPast(Nothing):
 
 
 @dataclass
-class OfMemory(Nothing):
+class OfMemory(Kept):
     """Keys and values [B, H, S, E] of the encoder's states."""
 
     attended: KeyValues
@@ -121,7 +98,7 @@ class OfMemory(Nothing):
 
 
 @dataclass
-class Recurrent(Nothing):
+class Recurrent(Kept):
     """The state [B, N, D] of a recurrent unit."""
 
     state: Tensor

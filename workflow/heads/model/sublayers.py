@@ -1,4 +1,4 @@
-"""The sub-layers that make up a layer, each with its norm and residual sum, behind one protocol.
+"""The sub-layers that make up a layer, each with its norm and residual sum, of one base class.
 
 `forward` takes all positions at once. While decoding, `start` creates a sub-layer's cache for its sentences, and `step`
 takes the newest token of every hypothesis and that cache. Code that walks through a model (search, gates, relevance,
@@ -11,14 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 from torch import Tensor, nn
 
 from heads.model.attention import Attention, KeyValues, Trace
 from heads.model.dropout import drop
 from heads.model.feedforward import FeedForward
-from heads.model.kept import Kept, Nothing, OfMemory, OwnPast, Recurrent
+from heads.model.kept import Kept, OfMemory, OwnPast, Recurrent
 from heads.model.shape import ModelShape
 from heads.model.ssru import Ssru
 
@@ -70,29 +69,27 @@ class Residual(nn.Module):
         return summed if self.pre_norm else self.norm(summed)
 
 
-class SubLayer(Protocol):
+@dataclass(frozen=True, slots=True)
+class SubLayer:
     """One part of a layer, which maps states [B, Q, D] to states [B, Q, D]."""
 
-    @property
-    def kind(self) -> str:
-        """Its name in traces, tables and gates: a kind of attention, or a name of its own."""
-
-    @property
-    def index(self) -> int:
-        """The number of its layer."""
-
-    @property
-    def residual(self) -> Residual:
-        """The norm and the residual sum around it."""
+    kind: str
+    """Its name in traces, tables and gates: a kind of attention, or a name of its own."""
+    index: int
+    """The number of its layer."""
+    residual: Residual
 
     def forward(self, states: Tensor, seen: Pass) -> Tensor:
         """Process all positions at once."""
+        raise NotImplementedError
 
     def start(self, memory: Tensor, hypotheses: int) -> Kept:
         """The cache for sentences with encoder states [B, S, D] before their first token is decoded."""
+        return Kept()
 
     def step(self, states: Tensor, kept: Kept, now: Step) -> Tensor:
         """Process the newest token of each hypothesis, states [B, N, D]."""
+        return self.forward(states, now)
 
 
 def name_of(part: SubLayer) -> str:
@@ -100,25 +97,15 @@ def name_of(part: SubLayer) -> str:
     return f"{part.kind}.{part.index}"
 
 
-def noted(part: SubLayer, states: Tensor, seen: Pass) -> None:
-    """Record the input of a sub-layer in the trace, if there is one."""
-    if seen.trace is not None:
-        seen.trace[f"{name_of(part)}.input"] = states
-
-
 @dataclass(frozen=True, slots=True)
-class SelfAttention:
+class SelfAttention(SubLayer):
     """Attention to the tokens of the same sentence; in a decoder, each attends only to itself and earlier ones."""
 
-    kind: str
-    index: int
     attention: Attention
-    residual: Residual
     causal: bool
 
     def forward(self, states: Tensor, seen: Pass) -> Tensor:
         """See `SubLayer`. Padding comes after the real tokens, so the causal mask alone hides it from them."""
-        noted(self, states, seen)
         return attended(self, states, None, seen, None if self.causal else seen.mask, causal=self.causal)
 
     def start(self, memory: Tensor, hypotheses: int) -> OwnPast:
@@ -137,18 +124,14 @@ class SelfAttention:
 
 
 @dataclass(frozen=True, slots=True)
-class CrossAttention:
+class CrossAttention(SubLayer):
     """Attention of the decoder to the encoder's states (the paper's decoder-encoder attention)."""
 
-    kind: str
-    index: int
     attention: Attention
-    residual: Residual
 
     def forward(self, states: Tensor, seen: Pass) -> Tensor:
         """See `SubLayer`."""
         assert seen.memory is not None
-        noted(self, states, seen)
         memory = self.attention.project(seen.memory) if self.attention.heads else None
         return attended(self, states, memory, seen, seen.mask)
 
@@ -183,17 +166,13 @@ def attended(
 
 
 @dataclass(frozen=True, slots=True)
-class Recurrence:
+class Recurrence(SubLayer):
     """A recurrent unit in place of the decoder's self-attention: it has a state of the past and no heads."""
 
-    index: int
     ssru: Ssru
-    residual: Residual
-    kind: str = "dec_ssru"
 
     def forward(self, states: Tensor, seen: Pass) -> Tensor:
         """See `SubLayer`."""
-        noted(self, states, seen)
         return self.residual.leave(states, self.ssru(self.residual.enter(states)))
 
     def start(self, memory: Tensor, hypotheses: int) -> Recurrent:
@@ -208,26 +187,14 @@ class Recurrence:
 
 
 @dataclass(frozen=True, slots=True)
-class FeedForwardPart:
+class FeedForwardPart(SubLayer):
     """The feed-forward network of a layer."""
 
-    kind: str
-    index: int
     feedforward: FeedForward
-    residual: Residual
 
     def forward(self, states: Tensor, seen: Pass) -> Tensor:
         """See `SubLayer`."""
-        noted(self, states, seen)
         return self.residual.leave(states, self.feedforward(self.residual.enter(states)))
-
-    def start(self, memory: Tensor, hypotheses: int) -> Nothing:
-        """See `SubLayer`."""
-        return Nothing()
-
-    def step(self, states: Tensor, kept: Kept, now: Step) -> Tensor:
-        """See `SubLayer`."""
-        return self.forward(states, now)
 
 
 class Layer(nn.Module):
@@ -245,23 +212,21 @@ class Layer(nn.Module):
             )
 
         stack = "dec" if decoder else "enc"
-        self.parts: tuple[SubLayer, ...]
+        self.parts: list[SubLayer] = []
         """In the order in which they are applied."""
         if decoder and shape.recurrent:
             self.recurrence, self.recurrence_residual = Ssru(shape.width), Residual(shape)
-            first: SubLayer = Recurrence(index, self.recurrence, self.recurrence_residual)
+            self.parts.append(Recurrence(f"{stack}_ssru", index, self.recurrence_residual, self.recurrence))
         else:
             kind = f"{stack}_self"
             self.self_attention, self.self_residual = attention(kind), Residual(shape)
-            first = SelfAttention(kind, index, self.self_attention, self.self_residual, decoder)
-        middle: tuple[SubLayer, ...] = ()
+            self.parts.append(SelfAttention(kind, index, self.self_residual, self.self_attention, decoder))
         if decoder:
             self.cross_attention, self.cross_residual = attention("dec_enc"), Residual(shape)
-            middle = (CrossAttention("dec_enc", index, self.cross_attention, self.cross_residual),)
+            self.parts.append(CrossAttention("dec_enc", index, self.cross_residual, self.cross_attention))
         self.feedforward = FeedForward(shape.width, shape.feedforward, shape.dropout, shape.activation)
         self.feedforward_residual = Residual(shape)
-        last = FeedForwardPart(f"{stack}_ffn", index, self.feedforward, self.feedforward_residual)
-        self.parts = (first, *middle, last)
+        self.parts.append(FeedForwardPart(f"{stack}_ffn", index, self.feedforward_residual, self.feedforward))
 
 
 def layers_of(stack: nn.ModuleList) -> list[Layer]:
@@ -275,7 +240,9 @@ def parts_of(stack: nn.ModuleList) -> list[SubLayer]:
 
 
 def run_through(parts: Sequence[SubLayer], states: Tensor, seen: Pass) -> Tensor:
-    """Apply a stack of sub-layers to states [B, Q, D]."""
+    """Apply a stack of sub-layers to states [B, Q, D]; the input of each goes into the trace, if there is one."""
     for part in parts:
+        if seen.trace is not None:
+            seen.trace[f"{name_of(part)}.input"] = states
         states = part.forward(states, seen)
     return states
