@@ -212,8 +212,9 @@ def read_tsv(path: Path) -> list[dict[str, str]]:
     """Rows of a tab-separated table as text; raise UserError if it is missing, damaged or cut off."""
     try:
         text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
+        rows = list(csv.DictReader(io.StringIO(text, newline=""), delimiter="\t"))
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise UserError(f"{path} is missing or damaged ({error}): delete it and run its stage again.") from error
     if not text.endswith("\n"):
         raise UserError(f"{path} was cut off: delete it and run its stage again.")
-    return list(csv.DictReader(io.StringIO(text, newline=""), delimiter="\t"))
+    return rows

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
@@ -133,8 +132,6 @@ def read_open_heads(table: Path, shape: ModelShape) -> dict[str, list[list[bool]
     try:
         rows = read_tsv(table)
         open_heads = open_heads_of(rows, shape)
-    except (OSError, ValueError, csv.Error) as error:
-        raise UserError(f"{table} is missing or damaged ({error}): {WAY_OUT}") from error
     except UserError as error:
         raise UserError(f"{table}: {error}") from error
     run = run_at(table.parent)

@@ -186,15 +186,12 @@ def unpruned_shape(model: ModelSettings, source_subwords: int, target_subwords: 
         source_subwords=source_subwords,
         target_subwords=target_subwords,
         original_heads=model.heads,
-        live_heads=full_heads(layers=model.layers, heads=model.heads, kinds=kinds_of(labels)),
+        live_heads=full_heads(
+            layers=model.layers, heads=model.heads, kinds=KINDS_OF[CLASSIFICATION if labels else TRANSLATION]
+        ),
         labels=labels,
         token_types=2 if labels else 0,
     )
-
-
-def kinds_of(labels: int) -> tuple[str, ...]:
-    """The kinds of attention of a classifier with this number of labels, or of a translation model if it is 0."""
-    return KINDS_OF[CLASSIFICATION if labels else TRANSLATION]
 
 
 def full_heads(
