@@ -52,6 +52,16 @@ def random_batch(sentences: int, seed: int) -> Batch:
     return Batch(source, source > 0, target, target.roll(-1, 1), target > 0)
 
 
+@torch.no_grad()
+def assert_steps_are_those_at_once(model: Transformer, batch: Batch, gates: Gates | None = None) -> None:
+    """Assert that decoding token by token gives the logits of decoding all at once."""
+    memory = model.encode(batch.source, batch.source_mask, gates)
+    expected = model.projection(model.decode(batch.target_input, memory, batch.source_mask, gates))
+    cache = model.start_cache(memory, batch.source_mask)
+    steps = [model.decode_next(batch.target_input[:, [i]], cache, gates) for i in range(batch.target_input.shape[1])]
+    torch.testing.assert_close(torch.cat(steps, 1), expected)
+
+
 def translator(model: Transformer, batch: Batch) -> Callable[[Gates | None], list[str]]:
     """Greedy translations of a batch as words made of subword numbers."""
 

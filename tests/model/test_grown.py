@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 import torch
 
-from few_heads import RECURRENT, random_batch
+from few_heads import RECURRENT, assert_steps_are_those_at_once, random_batch
 from heads.base.files import UserError
 from heads.model.grown import with_self_attention
 from heads.model.transformer import Transformer
@@ -56,14 +56,7 @@ def test_its_output_begins_at_three_tenths_of_what_fresh_weights_have_and_by_the
 def test_it_translates_step_by_step_as_all_at_once(tiny_model: Build) -> None:
     grown, _ = with_self_attention(tiny_model(**RECURRENT).eval(), seed=1)
     assert not grown.training
-    batch = random_batch(3, seed=2)
-    with torch.no_grad():
-        states = grown(batch.source, batch.source_mask, batch.target_input)
-        memory = grown.encode(batch.source, batch.source_mask)
-        cache = grown.start_cache(memory, batch.source_mask)
-        for place in range(batch.target_input.shape[1]):
-            logits = grown.decode_next(batch.target_input[:, place, None], cache)
-            torch.testing.assert_close(logits[:, 0], grown.projection(states[:, place]), rtol=1e-4, atol=1e-4)
+    assert_steps_are_those_at_once(grown, random_batch(3, seed=2))
 
 
 def test_a_decoder_with_self_attention_is_refused(tiny_model: Build) -> None:

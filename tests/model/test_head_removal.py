@@ -89,11 +89,7 @@ def test_a_table_of_heads_closes_what_it_marks_by_the_first_numbers(tiny_shape: 
         for head in shape.live_heads[kind][layer]
     ]
     left = pruned_shape(shape, open_heads_of(rows, shape))
-    assert dict(left.live_heads) == {
-        "enc_self": ((0,), (1,)),
-        "dec_self": ((), (0, 1)),
-        "dec_enc": ((2,), (2,)),
-    }
+    assert dict(left.live_heads) == {"enc_self": ((0,), (1,)), "dec_self": ((), (0, 1)), "dec_enc": ((2,), (2,))}
 
 
 @pytest.mark.parametrize("kind", ATTENTIONS)

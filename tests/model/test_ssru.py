@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from few_heads import RECURRENT, random_batch
+from few_heads import RECURRENT, assert_steps_are_those_at_once, random_batch
 from heads.analysis.ablation import gates_without
 from heads.model.encoder import sinusoids
 from heads.model.folder import load_folder, save_folder
@@ -97,19 +97,11 @@ def test_a_unit_has_one_bias_and_starts_from_nothing() -> None:
     torch.testing.assert_close(unit(states), torch.zeros_like(states))
 
 
-@torch.no_grad()
 @pytest.mark.parametrize("order", ["pre-norm", "post-norm"])
 def test_a_recurrent_decoder_gives_step_by_step_what_it_gives_all_at_once(
     tiny_model: Build, tiny_batch: Batch, order: str
 ) -> None:
-    model = tiny_model(pre_norm=order == "pre-norm", **RECURRENT)
-    states = model(tiny_batch.source, tiny_batch.source_mask, tiny_batch.target_input)
-    expected = model.projection(states)
-    memory = model.encode(tiny_batch.source, tiny_batch.source_mask)
-    cache = model.start_cache(memory, tiny_batch.source_mask)
-    for place in range(tiny_batch.target_input.shape[1]):
-        logits = model.decode_next(tiny_batch.target_input[:, place : place + 1], cache)
-        torch.testing.assert_close(logits[:, 0], expected[:, place])
+    assert_steps_are_those_at_once(tiny_model(pre_norm=order == "pre-norm", **RECURRENT), tiny_batch)
 
 
 def test_a_position_changes_nothing_before_it(tiny_model: Build, tiny_batch: Batch) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable
 from typing import Any
@@ -12,10 +11,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from few_heads import assert_steps_are_those_at_once
 from heads.base.names import ATTENTIONS
-from heads.model.attention import Attention, attention_weights
+from heads.model.attention import Attention
 from heads.model.encoder import sinusoids
-from heads.model.shape import ModelShape
 from heads.model.sublayers import Layer, Pass, Residual, run_through
 from heads.model.transformer import Transformer
 from heads.text.batches import Batch
@@ -78,13 +77,6 @@ def test_causal_attention_sees_itself_and_what_is_before_it(
     torch.testing.assert_close(attention(queries, attention.project(queries), causal=True, trace=trace), expected)
 
 
-def test_an_all_ones_gate_equals_plain_attention(attention: Attention, states: tuple[Tensor, Tensor, Tensor]) -> None:
-    queries, attended, mask = states
-    key_values, seen = attention.project(attended), mask[:, None, None, :]
-    gated = attention(queries, key_values, mask=seen, gate=torch.ones(H, dtype=torch.float64))
-    torch.testing.assert_close(gated, attention(queries, key_values, mask=seen), rtol=0, atol=0)
-
-
 def test_a_gate_equals_scaling_that_heads_slice_of_the_output_projection(
     attention: Attention, states: tuple[Tensor, Tensor, Tensor]
 ) -> None:
@@ -95,18 +87,6 @@ def test_a_gate_equals_scaling_that_heads_slice_of_the_output_projection(
         attention.output.weight[:, 2:4] = 0.0
         attention.output.weight[:, 4:6] *= 0.3
     torch.testing.assert_close(gated, attention(queries, attention.project(attended)))
-
-
-def test_traced_weights_are_distributions_over_what_may_be_seen(states: tuple[Tensor, Tensor, Tensor]) -> None:
-    generator = torch.Generator().manual_seed(6)
-    queries = torch.randn(B, H, Q, E, generator=generator, dtype=torch.float64)
-    keys = torch.randn(B, H, K, E, generator=generator, dtype=torch.float64)
-    mask = states[2]
-    weights = attention_weights(queries, keys, mask=mask[:, None, None, :], causal=False)
-    assert weights.shape == (B, H, Q, K)
-    torch.testing.assert_close(weights.sum(-1), torch.ones(B, H, Q, dtype=torch.float64))
-    assert (weights.permute(0, 3, 1, 2)[~mask] == 0).all()
-    assert (weights.permute(0, 3, 1, 2)[mask] > 0).all()
 
 
 @pytest.mark.parametrize("norm", ["pre", "post"])
@@ -178,14 +158,6 @@ def test_other_members_and_more_padding_change_nothing(tiny_model: Build, tiny_b
         source[~mask] = 7  # the content of the padding must not matter either
         alone = model(source[None], mask[None], target[None], trace={} if way == "traced" else None)
         torch.testing.assert_close(alone[0], together[number, : len(target)])
-
-
-def test_padding_after_the_target_changes_nothing(tiny_model: Build, tiny_batch: Batch) -> None:
-    model, batch = tiny_model(), tiny_batch
-    memory = model.encode(batch.source, batch.source_mask)
-    states = model.decode(batch.target_input, memory, batch.source_mask)
-    padded = model.decode(F.pad(batch.target_input, (0, 3), value=6), memory, batch.source_mask)
-    torch.testing.assert_close(padded[:, :4], states)
 
 
 @pytest.mark.parametrize("position", [1, 2, 3])
@@ -285,27 +257,5 @@ def test_a_model_without_any_head_can_still_be_trained(tiny_model: Build, tiny_b
 
 
 def test_decoding_step_by_step_equals_decoding_all_at_once(tiny_model: Build, tiny_batch: Batch) -> None:
-    model, batch = tiny_model(), tiny_batch
     gates = {kind: list(torch.rand(2, 3, generator=torch.Generator().manual_seed(9)).double()) for kind in ATTENTIONS}
-    memory = model.encode(batch.source, batch.source_mask, gates)
-    expected = model.projection(model.decode(batch.target_input, memory, batch.source_mask, gates))
-    cache = model.start_cache(memory, batch.source_mask)
-    steps = [model.decode_next(batch.target_input[:, [i]], cache, gates) for i in range(4)]
-    torch.testing.assert_close(torch.cat(steps, 1), expected)
-
-
-def test_dropout_changes_training_and_nothing_else(tiny_model: Build, tiny_batch: Batch) -> None:
-    batch, model = tiny_batch, tiny_model(dropout=0.4)
-    first, second = (model(batch.source, batch.source_mask, batch.target_input) for _ in range(2))
-    torch.testing.assert_close(first, second, rtol=0, atol=0)
-    without = tiny_model(dropout=0.0)
-    torch.testing.assert_close(without(batch.source, batch.source_mask, batch.target_input), first)
-    model.train()
-    assert not torch.allclose(model(batch.source, batch.source_mask, batch.target_input), first)
-
-
-def test_a_shape_survives_json(tiny_shape: Callable[..., ModelShape]) -> None:
-    live = {"enc_self": ((0, 2), ()), "dec_self": ((), (1,)), "dec_enc": ((0, 1, 2), (2,))}
-    shape = tiny_shape(live_heads=live, pre_norm=False, dropout=0.25)
-    assert ModelShape.from_dict(json.loads(json.dumps(shape.as_dict()))) == shape
-    assert shape.layers("dec_enc") == 2
+    assert_steps_are_those_at_once(tiny_model(), tiny_batch, gates)
