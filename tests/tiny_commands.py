@@ -67,8 +67,7 @@ def words_of(
     shared = ["--settings", "settings.yaml", "--model", ".", "--history", "log.jsonl"]
     own = {
         "baseline": ["--checkpoints", "checkpoints"],
-        "gates": (with_gates := ["--heads", "heads.tsv", "--gates-log", "gates.jsonl"]),
-        "penalty_gates": with_gates,
+        "gates": ["--heads", "heads.tsv", "--gates-log", "gates.jsonl"],
     }
     paths = [word if word.startswith("--") else str(folder / word) for word in [*shared, *own.get(stage, [])]]
     inputs = ["--data", str(data), "--references", str(data / "dev.txt"), "--seed", "1", "--device", "cpu"]

@@ -25,6 +25,7 @@ from heads.training.job import frozen_beside
 from heads.training.loop import Pruning, Training, train
 from heads.training.optimizers import hidden_matrices
 from heads.training.schedule import TrainingPlan
+from killed_trainings import Killed, assert_same, killed
 from tiny_examples import write_examples
 
 New = Callable[..., Training]
@@ -128,19 +129,8 @@ def test_a_killed_classifier_ends_as_if_nothing_had_happened(
 
     whole = new_training(lam=0.1, evaluate_every=4)
     expected = run(whole, tmp_path / "whole")
-    first = new_training(lam=0.1, evaluate_every=4)
-    step = first.step
-
-    def stopping(*update: Any) -> Any:
-        if first.update + 1 == kill:
-            raise KeyboardInterrupt
-        return step(*update)
-
-    first.step = stopping  # type: ignore[method-assign]
-    with pytest.raises(KeyboardInterrupt):
-        run(first, tmp_path / "killed")
-    (tmp_path / ".unfinished.lock").unlink(missing_ok=True)
+    with pytest.raises(Killed):
+        run(killed(new_training(lam=0.1, evaluate_every=4), kill), tmp_path / "killed")
     second = new_training(lam=0.1, evaluate_every=4)
     assert run(second, tmp_path / "killed") == expected
-    for name, value in whole.model.state_dict().items():
-        torch.testing.assert_close(second.model.state_dict()[name], value, rtol=0, atol=0, msg=name)
+    assert_same(whole, second)

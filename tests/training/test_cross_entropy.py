@@ -21,13 +21,13 @@ def inputs(*, size: float, dtype: torch.dtype) -> tuple[list[Tensor], Tensor]:
     return [part.to(dtype).requires_grad_() for part in parts], torch.tensor([3, 0, 10, 3, 7, 1, 5])
 
 
-@pytest.mark.parametrize("rows", [1, 3, 7, 50])
+@pytest.mark.parametrize("rows", [0, 1, 3, 7, 50])
 @pytest.mark.parametrize("smoothing", [0.0, 0.1, 0.7])
 @pytest.mark.parametrize("size", [0.5, 30.0])
 def test_the_loss_and_its_gradients_are_those_of_torch(
     monkeypatch: pytest.MonkeyPatch, rows: int, smoothing: float, size: float
 ) -> None:
-    """Size 30 makes probabilities so small that they have no logarithm in float64."""
+    """Size 30 makes probabilities so small that they have no logarithm in float64; a row may be too large by itself."""
     monkeypatch.setattr(cross_entropy, "LEAST_TOKENS", 1)
     monkeypatch.setitem(cross_entropy.CHUNK, "cpu", rows * V + 2)
     (states, weight, bias), targets = inputs(size=size, dtype=torch.float64)
@@ -42,24 +42,23 @@ def test_the_loss_and_its_gradients_are_those_of_torch(
         torch.testing.assert_close(one, other)
 
 
-def test_rows_of_which_one_is_more_than_a_core_holds_are_taken_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cross_entropy, "LEAST_TOKENS", 1)
-    monkeypatch.setitem(cross_entropy.CHUNK, "cpu", V - 1)
-    (states, weight, bias), targets = inputs(size=1.0, dtype=torch.float64)
-    found = smoothed_cross_entropy(states, weight, bias, targets, 0.2, torch.float64)
-    expected = F.cross_entropy(F.linear(states, weight, bias), targets, label_smoothing=0.2, reduction="sum")
-    torch.testing.assert_close(found, expected)
-
-
-def test_a_large_vocabulary_is_multiplied_by_no_fewer_than_256_tokens_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(cross_entropy.CHUNK, "cpu", 2 * V)
-    sizes, multiply = [], torch.addmm
+@pytest.fixture
+def sizes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The numbers of rows that are multiplied with the vocabulary at once."""
+    found, multiply = list[int](), torch.addmm
 
     def counted(bias: Tensor, rows: Tensor, matrix: Tensor) -> Tensor:
-        sizes.append(len(rows))
+        found.append(len(rows))
         return multiply(bias, rows, matrix)
 
     monkeypatch.setattr(torch, "addmm", counted)
+    return found
+
+
+def test_a_large_vocabulary_is_multiplied_by_no_fewer_than_256_tokens_at_once(
+    monkeypatch: pytest.MonkeyPatch, sizes: list[int]
+) -> None:
+    monkeypatch.setitem(cross_entropy.CHUNK, "cpu", 2 * V)
     states, weight, bias = torch.randn(600, D), torch.randn(V, D), torch.zeros(V)
     smoothed_cross_entropy(states, weight, bias, torch.zeros(600, dtype=torch.int64), 0.1, torch.float32)
     assert sizes == [256, 256, 88]
@@ -85,18 +84,11 @@ def test_a_projection_that_does_not_learn_gives_its_states_the_same_gradient() -
 
 
 def test_products_of_bf16_on_a_cpu_have_one_number_of_rows_and_what_fills_them_counts_for_nothing(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, sizes: list[int]
 ) -> None:
     """oneDNN compiles a product for each number of rows."""
     monkeypatch.setattr(cross_entropy, "LEAST_TOKENS", 1)
     monkeypatch.setitem(cross_entropy.CHUNK, "cpu", 100 * V)
-    sizes, multiply = [], torch.addmm
-
-    def counted(bias: Tensor, rows: Tensor, matrix: Tensor) -> Tensor:
-        sizes.append(len(rows))
-        return multiply(bias, rows, matrix)
-
-    monkeypatch.setattr(torch, "addmm", counted)
     generator = torch.Generator().manual_seed(9)
     states, weight, bias = (torch.randn(size, generator=generator) for size in ((150, D), (V, D), (V,)))
     targets, learning = torch.randint(0, V, (150,), generator=generator), [states, weight, bias]

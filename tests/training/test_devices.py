@@ -26,15 +26,16 @@ sys.stdin.read()
 """
 
 
+def started(code: str, folder: Path) -> subprocess.Popen[str]:
+    """A process that runs this code on a folder of claims."""
+    command, environment = [sys.executable, "-c", code, str(folder)], {"PYTHONPATH": str(ROOT / "workflow")}
+    streams = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    return subprocess.Popen(command, text=True, env=environment, **streams)  # type: ignore[call-overload, no-any-return]
+
+
 def claiming(folder: Path) -> tuple[subprocess.Popen[str], str]:
     """A process that claims one of two GPUs and keeps running, and the GPU that it got."""
-    job = subprocess.Popen(
-        [sys.executable, "-c", CLAIM, str(folder)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-        env={"PYTHONPATH": str(ROOT / "workflow")},
-    )
+    job = started(CLAIM, folder)
     assert job.stdout is not None
     return job, job.stdout.readline().strip()
 
@@ -69,9 +70,7 @@ claim(["first"], Path(sys.argv[1]))
 
 
 def test_a_gpu_is_not_handed_on_while_its_job_still_shuts_down(tmp_path: Path) -> None:
-    command = [sys.executable, "-c", LEAVE, str(tmp_path)]
-    environment = {"PYTHONPATH": str(ROOT / "workflow")}
-    job = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment)
+    job = started(LEAVE, tmp_path)
     try:
         assert job.stdout is not None and job.stdout.readline() == "leaving\n"
         assert claim(["first"], tmp_path) is None
@@ -94,13 +93,7 @@ def test_a_gpu_that_is_asked_for_by_its_number_is_waited_for_and_that_is_told_on
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     holders = [claiming(tmp_path)[0] for _ in range(2)]
-    job = subprocess.Popen(
-        [sys.executable, "-c", WAIT, str(tmp_path)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env={"PYTHONPATH": str(ROOT / "workflow")},
-    )
+    job = started(WAIT, tmp_path)
     try:
         assert job.stderr is not None and job.stderr.readline() == "waiting for the second\n"
         assert job.poll() is None

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from torch import Tensor
 
 from heads.base.targets import Target
 from heads.config.trainings import GatesSettings, SubsetSettings
@@ -21,6 +20,7 @@ from heads.training.checkpointing import Unfinished
 from heads.training.job import pruning_of
 from heads.training.loop import Training, train
 from heads.translation.beam_search import beam_search
+from killed_trainings import Killed, killed, weights
 
 pytestmark = [
     pytest.mark.gpu,
@@ -46,12 +46,6 @@ def on(device: torch.device, training: Training, target: str = "") -> Training:
     gates = GatesSettings(updates=5, settled_share=0.4, gate_learning_rate=0.05, subset=SubsetSettings())
     pruning = pruning_of(model, "all", Target.parse(target, by_gates=True), gates, ()) if target else None
     return Training(model, training.pairs, plan, pruning)
-
-
-def weights(training: Training) -> dict[str, Tensor]:
-    """All trained weights, on the CPU."""
-    gates = training.pruning.gates.state_dict() if training.pruning else {}
-    return {name: value.detach().cpu() for name, value in {**training.model.state_dict(), **gates}.items()}
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -112,16 +106,8 @@ def test_a_training_that_was_stopped_goes_on_with_the_noise_that_would_have_come
     whole = built()
     train(whole, evaluate, Unfinished(tmp_path / "whole", "one", 1e9))
     stopped, folder = built(), tmp_path / "stopped"
-    step = stopped.step
-
-    def stopping(*update: Any) -> Any:
-        if stopped.update == 5:
-            raise KeyboardInterrupt
-        return step(*update)
-
-    stopped.step = stopping  # type: ignore[method-assign]
-    with pytest.raises(KeyboardInterrupt):
-        train(stopped, evaluate, Unfinished(folder, "one", 0.0))
+    with pytest.raises(Killed):
+        train(killed(stopped, 6), evaluate, Unfinished(folder, "one", 0.0))
     resumed = built()
     train(resumed, evaluate, Unfinished(folder, "one", 1e9))
     for name, value in weights(whole).items():

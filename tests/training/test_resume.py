@@ -11,23 +11,19 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
-from torch import Tensor
 
 from heads.base.files import UserError, read_jsonl
 from heads.model.checkpoint import load_tensors, save_tensors
 from heads.model.encoder import Encoder
 from heads.model.sublayers import Gates
 from heads.training.checkpointing import Unfinished, checkpoints_in, fingerprint
-from heads.training.loop import Row, Training, train
+from heads.training.loop import Training, train
 from heads.training.optimizers import Optimizers
+from killed_trainings import Killed, assert_same, killed
 
 New = Callable[..., Training]
 UPDATES = 11
 PLAN = {"updates": UPDATES, "average_last": 2, "average_every": 3}
-
-
-class Killed(Exception):
-    """Stands for a signal in the middle of a training."""
 
 
 class Sometimes(Unfinished):
@@ -50,7 +46,7 @@ def run(
     training: Training, folder: Path, *, save: tuple[int, ...] = (), kill: int = 0, identity: str = "one"
 ) -> dict[str, Any]:
     """Train with a real dev loss, saving after the updates in `save`, until killed in the middle of update `kill`."""
-    unfinished, step = Sometimes(folder, identity, 1e9), training.step
+    unfinished = Sometimes(folder, identity, 1e9)
     unfinished.at = save
 
     @torch.no_grad()
@@ -59,24 +55,7 @@ def run(
         logits = model.projection(model(batch.source, batch.source_mask, batch.target_input, gates))
         return {"dev_loss": float(F.cross_entropy(logits[batch.target_mask], batch.target_output[batch.target_mask]))}
 
-    def stopping(*update: Any) -> Row:
-        if training.update + 1 == kill:
-            raise Killed
-        return step(*update)
-
-    training.step = stopping  # type: ignore[method-assign]
-    return train(training, evaluate, unfinished)
-
-
-def weights(training: Training) -> dict[str, Tensor]:
-    """Every weight and gate of a training."""
-    gates = training.pruning.gates.state_dict() if training.pruning else {}
-    return {**training.model.state_dict(), **{f"gate {name}": value for name, value in gates.items()}}
-
-
-def assert_same(first: Training, second: Training) -> None:
-    for name, value in weights(first).items():
-        torch.testing.assert_close(weights(second)[name], value, rtol=0, atol=0, msg=name)
+    return train(killed(training, kill), evaluate, unfinished)
 
 
 @pytest.fixture
@@ -261,17 +240,6 @@ def keeping(new_training: New, updates: tuple[int, ...] = KEPT) -> Training:
     training = build(new_training)
     training.plan = dataclasses.replace(training.plan, keep_at=updates)
     return training
-
-
-def test_moments_that_are_kept_are_the_weights_of_a_training_that_ends_there(new_training: New, tmp_path: Path) -> None:
-    run(keeping(new_training), tmp_path / "unfinished")
-    kept = checkpoints_in(tmp_path / "unfinished")
-    assert tuple(kept) == KEPT
-    shorter = build(new_training, plan={**PLAN, "updates": 5, "average_last": 1})
-    run(shorter, tmp_path / "shorter")
-    tensors = load_tensors(kept[5])[0]
-    for name, value in shorter.model.state_dict().items():
-        torch.testing.assert_close(tensors[name], value, rtol=0, atol=0, msg=name)
 
 
 @pytest.mark.parametrize(("save", "kill"), [((1,), 3), ((2, 6), 9), ((5,), 11), ((8,), 11)], ids=str)

@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from torch import Tensor
 
-from heads.base.files import read_json, read_jsonl, read_lines, read_tsv, write_tsv
-from heads.base.names import SCOPES
+from heads.base.files import read_lines
 from heads.base.targets import Target
 from heads.config.trainings import GatesSettings, TrainingSettings
-from heads.model.checkpoint import load_tensors
-from heads.model.encoder import Encoder
 from heads.model.shape import ModelShape
 from heads.model.sublayers import Gates
 from heads.model.transformer import Transformer
@@ -29,9 +24,8 @@ from heads.training.checkpointing import Unfinished
 from heads.training.devices import LENGTH_MULTIPLE
 from heads.training.evaluation import evaluation
 from heads.training.job import pruning_of
-from heads.training.loop import Evaluate, Row, Training, train
-from heads.training.schedule import learning_rate
-from tiny_commands import command, started, write_data
+from heads.training.loop import Evaluate, Training, train
+from tiny_commands import write_data
 
 New = Callable[..., Training]
 MEMBERS = np.arange(9)
@@ -40,12 +34,7 @@ MEMBERS = np.arange(9)
 def scripted(losses: list[float]) -> Evaluate:
     """An evaluation that returns these dev losses one after another."""
     left = iter(losses)
-
-    def evaluate(model: Encoder, gates: Gates | None) -> dict[str, float]:
-        del model, gates
-        return {"dev_loss": next(left)}
-
-    return evaluate
+    return lambda *_: {"dev_loss": next(left)}
 
 
 def finished(training: Training, folder: Path, losses: list[float] | None = None) -> dict[str, float]:
@@ -58,17 +47,6 @@ def gradients(training: Training) -> dict[str, Tensor]:
     modules = {"model": training.model} | ({"gates": training.pruning.gates} if training.pruning else {})
     named = {f"{m}.{name}": value for m, module in modules.items() for name, value in module.named_parameters()}
     return {name: value.grad for name, value in named.items() if value.grad is not None}
-
-
-def test_the_learning_rate_rises_in_a_line_and_falls_with_the_root(
-    training_settings: Callable[..., TrainingSettings],
-) -> None:
-    settings = training_settings(learning_rate=0.8, warmup_updates=25)
-    rates = {update: learning_rate(update, settings) for update in range(1, 200)}
-    assert max(rates, key=rates.__getitem__) == 25
-    assert rates[25] == pytest.approx(4.0 / 5)
-    assert rates[10] == pytest.approx(rates[25] * 10 / 25)
-    assert rates[100] == pytest.approx(rates[25] / 2)
 
 
 @pytest.mark.parametrize("scope", [None, "enc_self", "all"])
@@ -124,40 +102,6 @@ def test_the_loss_of_an_update_is_in_nats_a_target_token(new_training: New) -> N
     with torch.no_grad():
         training.model.projection.weight.zero_()
     assert float(training.step(MEMBERS)["loss"]) == pytest.approx(np.log(11), rel=1e-5)
-
-
-def test_the_penalty_adds_lambda_times_the_slope_of_p_open_to_each_gate(new_training: New) -> None:
-    lam, found = 0.7, {}
-    for value in (0.0, lam):
-        training = new_training(scope="all", lam=value)
-        assert training.pruning
-        training.model.double()
-        training.pruning.gates.double()
-        with torch.no_grad():
-            for index, log_alpha in enumerate(training.pruning.gates.parameters()):
-                log_alpha.copy_(torch.tensor([-1.0, 0.2, 1.5]) + 0.1 * index)
-        training.step(MEMBERS)
-        found[value] = gradients(training)
-
-    def p_open(log_alpha: float) -> float:
-        return 1 / (1 + math.exp(-(log_alpha - 0.7 * math.log(0.3 / 1.2))))
-
-    names = [name for name in found[lam] if name.startswith("gates")]
-    assert len(names) == 6
-    for index, name in enumerate(names):
-        at = [base + 0.1 * index for base in (-1.0, 0.2, 1.5)]
-        slopes = torch.tensor([(p_open(x + 1e-5) - p_open(x - 1e-5)) / 2e-5 for x in at], dtype=torch.float64)
-        torch.testing.assert_close(found[lam][name] - found[0.0][name], lam * slopes, rtol=1e-4, atol=1e-6)
-
-
-def test_gates_keep_their_own_rate_while_the_model_goes_on_with_its_schedule(new_training: New) -> None:
-    training = new_training(scope="all", updates_before=90)
-    rows = [training.step(MEMBERS) for _ in range(2)]
-    (adam,) = training.optimizers.each
-    model, gates = adam.param_groups
-    assert gates["lr"] == 0.05
-    assert rows[0]["learning_rate"] == pytest.approx(0.1 * 91**-0.5)
-    assert model["lr"] == rows[1]["learning_rate"] == pytest.approx(0.1 * 92**-0.5)
 
 
 def test_once_gates_have_settled_they_are_those_of_the_finished_model_and_cost_nothing(
@@ -252,43 +196,9 @@ def test_training_stops_after_so_many_evaluations_without_a_better_dev_loss(
     assert facts == {"updates": updates, "total_updates": updates, "dev_loss": losses[-1]}
 
 
-def test_the_last_snapshots_are_averaged(new_training: New, tmp_path: Path) -> None:
-    training = new_training(plan={"updates": 9, "average_last": 3, "average_every": 2})
-    seen, step = {}, training.step
-
-    def watched(*update: Any) -> Row:
-        row = step(*update)
-        seen[training.update] = {name: value.clone() for name, value in training.model.state_dict().items()}
-        return row
-
-    training.step = watched  # type: ignore[method-assign]
-    finished(training, tmp_path / "unfinished")
-    assert not training.model.training
-    for name, value in training.model.state_dict().items():
-        expected = torch.stack([seen[update][name].double() for update in (4, 6, 8)]).mean(0).float()
-        torch.testing.assert_close(value, expected, rtol=0, atol=0)
-        assert not value.numel() or not torch.equal(value, seen[9][name])
-
-
 @pytest.fixture
 def data(digit_pairs: Callable[..., Pairs], tmp_path: Path) -> Path:
     return write_data(tmp_path, digit_pairs)
-
-
-@pytest.mark.parametrize("scope", ["enc_self", "all"])
-def test_pruning_the_encoder_leaves_every_bit_of_the_decoder_as_it_was(
-    data: Path, training_settings: Callable[..., TrainingSettings], scope: str
-) -> None:
-    training = training_settings(dev_bleu_sentences=3)
-    baseline = command("baseline", data, training)
-    start = started(baseline)
-    tuned = command("gates", data, training, *start, f"--scope={scope}", "--target=lam-1")
-    before, after = (load_tensors(folder / "model.safetensors")[0] for folder in (baseline, tuned))
-    same = {name for name, value in before.items() if torch.equal(value, after[name])}
-    of_encoder = {name for name in before if name.startswith(("encoder", "source_embedding"))}
-    assert same == (set(before) - of_encoder if scope == "enc_self" else set())
-    assert len(read_tsv(tuned / "heads.tsv")) == len(SCOPES[scope]) * 2 * 3
-    assert read_json(tuned / "model.json")["total_updates"] == 5
 
 
 def test_the_dev_loss_is_nats_a_target_token_however_the_batches_are_cut(
@@ -307,55 +217,3 @@ def test_the_dev_loss_is_nats_a_target_token_however_the_batches_are_cut(
         settings = training_settings(micro_batch_tokens=cut_at)
         scores = evaluation(dev, references, vocabulary, settings, torch.device("cpu"))(model, None)
         assert scores == {"dev_loss": pytest.approx(total / tokens, rel=1e-5)}
-
-
-def test_training_learns_from_every_pair_of_an_epoch_before_the_next(new_training: New) -> None:
-    training = new_training(batch_tokens=70)
-    updates, first = training.updates(0), len(training.pairs.epoch(70, 7, 0))
-    epoch = [next(updates) for _ in range(first)]
-    assert sorted(np.concatenate(epoch)) == list(range(60))
-    later = training.updates(first + 1)
-    next(updates)
-    np.testing.assert_array_equal(next(updates), next(later))
-
-
-def test_chosen_heads_are_trained_on_as_long_as_gates_with_the_same_schedule_and_the_others_are_gone(
-    data: Path, training_settings: Callable[..., TrainingSettings]
-) -> None:
-    training = training_settings(dev_bleu_sentences=3)
-    baseline = command("baseline", data, training)
-    start = started(baseline)
-    kept = [("enc_self", 0, 2), ("dec_self", 1, 0), ("dec_enc", 0, 1), ("dec_enc", 1, 1)]
-    rows = [
-        {"attention": kind, "layer": n, "head": h, "open": int((kind, n, h) in kept)}
-        for kind in SCOPES["all"]
-        for n in range(2)
-        for h in range(3)
-    ]
-    write_tsv(data / "chosen.tsv", rows, tuple(rows[0]))
-    chosen = command("selected", data, training, *start, "--heads", str(data / "chosen.tsv"))
-    gates = command("gates", data, training, *start, "--scope=all", "--target=dsp-4")
-    model = read_json(chosen / "model.json")
-    assert model["shape"]["live_heads"] == {
-        "enc_self": [[2], []], "dec_self": [[], [0]], "dec_enc": [[1], [1]]
-    }  # fmt: skip
-    assert model["total_updates"] == read_json(gates / "model.json")["total_updates"] == 2 + 3
-    logs = [read_jsonl(folder / "log.jsonl") for folder in (chosen, gates)]
-    rates = [[row["learning_rate"] for row in log] for log in logs]
-    assert rates[0] == rates[1] == [learning_rate(5, training)]
-    assert sum(row["open"] == "1" for row in read_tsv(gates / "heads.tsv")) == 4
-
-
-def test_the_chances_that_subset_gates_record_add_up_to_their_budget(
-    data: Path, training_settings: Callable[..., TrainingSettings]
-) -> None:
-    training = training_settings()
-    baseline, gates = command("baseline", data, training), data / "gates"
-    start = started(baseline)
-    command("gates", data, training, *start, "--scope=enc_self", "--target=dsp-2")
-    for record in read_jsonl(gates / "gates.jsonl"):
-        assert sum(sum(layer) for layer in record["p_open"]["enc_self"]) == pytest.approx(2, abs=1e-3)
-    learnt = [float(row["log_alpha"]) for row in read_tsv(gates / "heads.tsv")]
-    assert len(set(learnt)) > 1
-    largest = {i for i, row in enumerate(read_tsv(gates / "heads.tsv")) if row["open"] == "1"}
-    assert largest == set(sorted(range(6), key=lambda i: -learnt[i])[:2])

@@ -15,15 +15,11 @@ import torch
 from torch import Tensor
 
 from heads.base.files import read_jsonl
-from heads.config.trainings import HardConcrete
 from heads.model.encoder import Encoder
 from heads.model.sublayers import Gates
-from heads.model.transformer import Transformer
-from heads.pruning.gates import HeadGates
-from heads.pruning.penalty import Penalty
 from heads.text.batches import Batch
 from heads.training.checkpointing import Unfinished
-from heads.training.loop import Pruning, Row, Training, train
+from heads.training.loop import Row, Training, train
 
 New = Callable[..., Training]
 
@@ -256,18 +252,3 @@ def test_a_resumed_training_remembers_the_best_dev_loss_and_how_long_it_has_wait
         training.stop_early(loss)
     resumed.restore(*training.state())
     assert [resumed.stop_early(loss) for loss in (2.4, 2.3)] == [False, True]
-
-
-def test_frozen_parts_keep_every_bit_and_all_others_learn(new_training: New, lopsided: HardConcrete) -> None:
-    plain = new_training()
-    model = plain.model
-    assert isinstance(model, Transformer)
-    pruning = Pruning(
-        HeadGates(model.shape, "enc_self", lopsided), Penalty(torch.ones(1)), 0.05, 9, 5, (model.decoder,)
-    )
-    training = Training(model, plain.pairs, plain.plan, pruning)
-    before = learning(training)
-    for members in (np.arange(9), np.arange(20, 29)):
-        training.step(members)
-    same = {name for name, value in learning(training).items() if torch.equal(value, before[name])}
-    assert same == {name for name in before if name.startswith("decoder.")}

@@ -31,9 +31,10 @@ from heads.text.batches import Batch, Pairs
 from heads.training import cross_entropy, devices
 from heads.training.checkpointing import Unfinished, checkpoints_in
 from heads.training.job import frozen_beside, pruning_of
-from heads.training.loop import Row, Training, Update, train
+from heads.training.loop import Training, Update, train
 from heads.training.losses import Losses
 from heads.training.schedule import TrainingPlan
+from killed_trainings import Killed, assert_same, killed
 
 New = Callable[..., Training]
 META = torch.device("meta")
@@ -145,12 +146,6 @@ def run(training: Training, folder: Path, save_every: float = 1e9) -> None:
 PLAN = {"updates": 11, "average_last": 2, "average_every": 3}
 
 
-def assert_same(first: Training, second: Training) -> None:
-    """Assert that both have the same weights, to the last bit."""
-    for name, value in first.model.state_dict().items():
-        torch.testing.assert_close(second.model.state_dict()[name], value, rtol=0, atol=0, msg=name)
-
-
 def test_a_training_that_does_not_wait_ends_with_the_same_weights_and_log(new_training: New, tmp_path: Path) -> None:
     how: dict[str, Any] = {"scope": "all", "lam": 0.2, "dropout": 0.3, "batch_tokens": 60, "micro_batch_tokens": 30}
     before, made_in = threading.active_count(), []
@@ -180,16 +175,8 @@ def test_a_training_that_did_not_wait_is_resumed_with_the_same_bits(new_training
     whole = unwaited(new_training(**how))
     run(whole, tmp_path / "whole")
     stopped = unwaited(new_training(**how))
-    step = stopped.step
-
-    def stopping(*update: Any) -> Row:
-        if stopped.update == 5:
-            raise KeyboardInterrupt
-        return step(*update)
-
-    stopped.step = stopping  # type: ignore[method-assign]
-    with pytest.raises(KeyboardInterrupt):
-        run(stopped, tmp_path / "stopped", save_every=0)
+    with pytest.raises(Killed):
+        run(killed(stopped, 6), tmp_path / "stopped", save_every=0)
     resumed = unwaited(new_training(**how))
     run(resumed, tmp_path / "stopped")
     assert_same(whole, resumed)
