@@ -12,12 +12,11 @@ import torch
 
 from heads.base.names import ATTENTIONS
 from heads.base.targets import Target
-from heads.config.trainings import HardConcrete, SubsetSettings
+from heads.config.trainings import GatesSettings, HardConcrete, SubsetSettings
 from heads.model.checkpoint import load_tensors, save_tensors
 from heads.model.shape import ModelShape
 from heads.pruning.gates import HeadGates, TrainableGates, budgets_of
-from heads.pruning.penalty import DrivenPenalty, Penalty
-from heads.pruning.subset_gates import SubsetGates
+from heads.pruning.penalty import DrivenPenalty, Penalty, gates_and_penalty
 from heads.training.loop import Pruning, Training
 
 Shape = Callable[..., ModelShape]
@@ -159,19 +158,16 @@ UPDATES = 2000
 
 
 def gates_of(target: str, shape: ModelShape, lopsided: HardConcrete) -> tuple[TrainableGates, Penalty]:
-    if target == "dsp":
-        settings = SubsetSettings(
-            temperature_first=2.0, temperature_last=0.02, cooldown_share=0.8, straight_through=False
-        )
-        return SubsetGates(shape, "all", 5, settings, UPDATES), Penalty(torch.zeros(1))
-    gates = HeadGates(shape, "all", lopsided, budgets_of(Target.of_choice("gates", target), "all", shape))
-    with torch.no_grad():
-        for log_alpha in gates.log_alpha.values():
-            log_alpha.fill_(log_alpha_of(0.97, lopsided))
-    return gates, DrivenPenalty(gates)
+    settings = GatesSettings(hard_concrete=lopsided, subset=SubsetSettings(0.2, 2.0, 0.02, 0.8, straight_through=False))
+    gates, penalty = gates_and_penalty(Target.parse(target), "all", shape, settings, UPDATES)
+    if isinstance(gates, HeadGates):
+        with torch.no_grad():
+            for log_alpha in gates.log_alpha.values():
+                log_alpha.fill_(log_alpha_of(0.97, lopsided))
+    return gates, penalty
 
 
-@pytest.mark.parametrize("target", ["2-6-1", "5", "dsp"])
+@pytest.mark.parametrize("target", ["keep-2-6-1", "keep-5", "dsp-5"])
 def test_a_resumed_training_goes_on_with_the_penalty_and_the_gates_that_it_had(
     new_training: Callable[..., Training], lopsided: HardConcrete, tmp_path: Path, target: str
 ) -> None:
@@ -199,4 +195,4 @@ def test_a_resumed_training_goes_on_with_the_penalty_and_the_gates_that_it_had(
         assert float(whole.pruning.penalty.done) == pytest.approx(7 / UPDATES)
         assert all(DrivenPenalty.LOWEST < lam < DrivenPenalty.HIGHEST for lam in whole.pruning.penalty.lam.tolist())
         assert not torch.isclose(whole.pruning.penalty.lam, torch.tensor(START).double()).any()
-        assert len(whole.pruning.penalty.lam) == (len(ATTENTIONS) if "-" in target else 1)
+        assert len(whole.pruning.penalty.lam) == (len(ATTENTIONS) if target == "keep-2-6-1" else 1)

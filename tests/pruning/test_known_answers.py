@@ -34,16 +34,14 @@ from heads.base.criteria import MEASURED_IN
 from heads.base.files import read_tsv, write_json, write_text, write_tsv
 from heads.base.targets import Target
 from heads.config.analyses import CausalSettings, LrpSettings
-from heads.config.trainings import HardConcrete, LengthSettings, SubsetSettings, TrainingSettings
+from heads.config.trainings import GatesSettings, HardConcrete, LengthSettings, SubsetSettings, TrainingSettings
 from heads.model.shape import Head, ModelShape
 from heads.model.sublayers import Gates
 from heads.model.transformer import Transformer
-from heads.pruning.gates import HeadGates, TrainableGates, budgets_of
-from heads.pruning.penalty import DrivenPenalty, Penalty
-from heads.pruning.subset_gates import SubsetGates
 from heads.text.batches import Batch, Pairs, make_batch
 from heads.text.vocabulary import Tokens
-from heads.training.loop import Pruning, Training
+from heads.training.job import pruning_of
+from heads.training.loop import Training
 from heads.training.schedule import TrainingPlan
 from heads.translation.beam_search import greedy
 
@@ -194,15 +192,6 @@ def pairs(folder: Path, count: int) -> Pairs:
     return Pairs(Tokens(files[0]), Tokens(files[1]), max_subwords=10)
 
 
-def gates_of(method: str, shape: ModelShape, updates: int) -> tuple[TrainableGates, Penalty]:
-    if method == "dsp":
-        subset = SubsetSettings(temperature_first=2.0, temperature_last=0.02, cooldown_share=0.8, straight_through=True)
-        return SubsetGates(shape, "all", KEEP, subset, updates), Penalty(torch.zeros(1))
-    budgets = budgets_of(Target.of_choice("gates", KEEP), "all", shape)
-    gates = HeadGates(shape, "all", HardConcrete(), budgets)
-    return gates, DrivenPenalty(gates)
-
-
 @pytest.mark.parametrize("part", ["gates alone", "gates and model"])
 @pytest.mark.parametrize("method", ["keep", "dsp"])
 def test_gates_that_are_trained_to_leave_as_many_heads_leave_the_known_ones(
@@ -210,15 +199,16 @@ def test_gates_that_are_trained_to_leave_as_many_heads_leave_the_known_ones(
 ) -> None:
     """The model is less sure: beyond what smoothed labels ask for, half-open gates are better than open ones."""
     model, updates = hand_made(tiny_shape, sharpness=MIDDLING), 120
-    gates, penalty = gates_of(method, model.shape, updates)
+    subset, shape = SubsetSettings(0.2, 2.0, 0.02, 0.8, straight_through=True), HardConcrete(0.33, -0.1, 1.1, 3.0)
+    gates = GatesSettings(updates=updates, gate_learning_rate=0.2, hard_concrete=shape, subset=subset)
     frozen: tuple[nn.Module, ...] = (model,) if part == "gates alone" else ()
-    pruning = Pruning(gates, penalty, learning_rate=0.2, record_every=1000, updates=updates, frozen=frozen)
+    pruning = pruning_of(model, "all", Target.parse(f"{method}-{KEEP}"), gates, frozen)
     settings = training_settings(batch_tokens=60, micro_batch_tokens=60, learning_rate=0.000316228)
     length = LengthSettings(updates=updates, patience=0, average_last=1, average_every=1000)
     training = Training(model, pairs(tmp_path, 200), TrainingPlan(settings, length, 7, 0, torch.device("cpu")), pruning)
     for members, _ in zip(training.updates(0), range(updates), strict=False):
         training.step(members)
-    left = torch.cat([gate for layers in gates.binary().values() for gate in layers]).tolist()
+    left = torch.cat([gate for layers in pruning.gates.binary().values() for gate in layers]).tolist()
     assert [head for head, gate in zip(model.shape.heads(), left, strict=True) if gate] == list(KNOWN)
 
 

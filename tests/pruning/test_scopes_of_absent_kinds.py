@@ -31,10 +31,7 @@ def gates_of(target: str, scope: str, shape: ModelShape, hard_concrete: HardConc
     return gates_and_penalty(Target.parse(target), scope, shape, settings, 10)[0]
 
 
-@pytest.mark.parametrize(
-    ("scope", "target"),
-    [*product(KINDS, ("lam-0.5", "keep-4", "dsp-4")), ("all", "keep-3-2")],
-)
+@pytest.mark.parametrize(("scope", "target"), [*product(KINDS, ("lam-0.5", "keep-4", "dsp-4")), ("all", "keep-3-2")])
 def test_gates_are_on_the_kinds_that_there_are_and_reach_them(
     tiny_shape: Shape, tiny_batch: Batch, hard_concrete: HardConcrete, scope: str, target: str
 ) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import combinations, permutations
 
 import pytest
@@ -23,9 +24,7 @@ from heads.pruning.subset_gates import SubsetGates, exact_top, gumbel, relaxed_t
 SETTINGS = SubsetSettings(
     learning_rate=0.1, temperature_first=2.0, temperature_last=0.02, cooldown_share=0.25, straight_through=True
 )
-RELAXED = SubsetSettings(
-    learning_rate=0.1, temperature_first=2.0, temperature_last=0.02, cooldown_share=0.25, straight_through=False
-)
+RELAXED = replace(SETTINGS, straight_through=False)
 UPDATES = 200
 LIVE = {"enc_self": ((0, 2), ()), "dec_self": ((1,), (0, 1, 2)), "dec_enc": ((2,), (0, 1))}
 LOGITS = torch.tensor([0.4, -1.0, 1.2, 0.0], dtype=torch.float64)
@@ -78,9 +77,7 @@ def test_one_relaxed_gate_is_a_softmax_and_two_follow_the_definition_written_out
 
 
 @pytest.mark.parametrize("temperature", [1000.0, 0.5, 1e-8])
-def test_gradients_stay_finite_at_the_papers_temperatures_for_logits_far_apart(
-    temperature: float,
-) -> None:
+def test_gradients_stay_finite_at_the_papers_temperatures_for_logits_far_apart(temperature: float) -> None:
     scores = (LOGITS * 40).clone().requires_grad_()
     (relaxed_top(scores, 3, temperature) * torch.arange(4)).sum().backward()
     assert scores.grad is not None and scores.grad.isfinite().all()
