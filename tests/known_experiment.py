@@ -21,11 +21,12 @@ from torch import Tensor
 
 from few_heads import FIRST_WORD, TRANSLATIONS, WORDS, expected, hand_made, sentences
 from heads.__main__ import main
-from heads.base.files import read_lines, write_lines, write_text
+from heads.base.files import read_lines, write_lines, write_text, write_tsv
 from heads.base.names import ATTENTIONS
 from heads.config.trainings import BpeSettings
 from heads.model.checkpoint import load_tensors
 from heads.model.folder import save_folder
+from heads.model.head_removal import head_rows, pruned_shape
 from heads.model.shape import ModelShape, full_heads
 from heads.model.transformer import Transformer
 from heads.text.encoding import encode_file
@@ -38,6 +39,12 @@ SUBWORDS = {side: FIRST_WORD + 2 * len(letters) + 1 for side, letters in LETTERS
 COUNTS, WRONG = {"train": 40, "dev": 10, "test": 14}, {"train": 7, "dev": 4, "test": 3}
 """Number of sentences in each split, and how many of their translations are wrong."""
 UPDATES_BEFORE = 7
+LEFT = {
+    "enc_self": [[False, False, True], [False, True, True]],
+    "dec_self": [[True, True, False], [False, False, False]],
+    "dec_enc": [[True, False, False], [True, True, False]],
+}
+"""Heads that the table beside the experiment keeps: all the known ones and four more; one layer has none."""
 Pair = tuple[list[int], list[int]]
 """Subwords of a sentence and of its reference translation."""
 
@@ -164,7 +171,7 @@ def same(first: Mapping[str, Tensor], second: Mapping[str, Tensor]) -> bool:
 
 
 def write_known(folder: Path) -> Known:
-    """Write vocabularies, texts, their subwords, and the hand-made model as the baseline."""
+    """Write vocabularies, texts, their subwords, the hand-made model as the baseline, and a table that keeps LEFT."""
     known = Known(folder)
     for seed, (split, count) in enumerate(COUNTS.items()):
         sources, targets = sentences(count, seed)
@@ -186,6 +193,7 @@ def write_known(folder: Path) -> Known:
         for split in COUNTS:
             encode_file(known.text(split, side), vocabulary, known.tokens(split, side), 1)
     save(known_model(), known.baseline)
+    write_tsv(folder / "heads.tsv", head_rows(pruned_shape(shape(), LEFT)), ("attention", "layer", "head", "open"))
     return known
 
 

@@ -6,25 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from heads.base.files import write_tsv
-from heads.model.head_removal import head_rows, pruned_shape
-from known_experiment import Known, command, known_model, settings, write_known
+from known_experiment import Known, command, settings
 
-LEFT = {
-    "enc_self": [[False, False, True], [False, True, True]],
-    "dec_self": [[True, True, False], [False, False, False]],
-    "dec_enc": [[True, False, False], [True, True, False]],
-}
-"""Heads that are kept: all the known ones and four more; one layer has none."""
 RATE = {"learning_rate": 0.00894427}
-
-
-def write_known_with_choice(folder: Path) -> Known:
-    """Write the experiment and a table that keeps the heads in LEFT."""
-    made = write_known(folder)
-    rows = head_rows(pruned_shape(known_model().shape, LEFT))
-    write_tsv(made.folder / "heads.tsv", rows, ("attention", "layer", "head", "open"))
-    return made
 
 
 @dataclass(frozen=True)

@@ -21,26 +21,15 @@ from heads.model.head_removal import attention_name
 from heads.model.shape import Head
 from heads.text.special_ids import EOS
 from heads.translation.beam_search import greedy
-from known_experiment import (
-    FOUND,
-    LETTERS,
-    WAYS,
-    Known,
-    as_text,
-    command,
-    known_model,
-    path_model,
-    save,
-    settings,
-    write_known,
-)
+from known_experiment import FOUND, LETTERS, WAYS, Known, as_text, command, known_model, path_model, save, settings
 from shape_facts import facts_with_shape
 
 LIVE = {"enc_self": [[0, 1], [0, 2], []], "dec_self": [[1], [], [0]], "dec_enc": [[0, 1], [1], [2]]}
 HEADS = tuple((kind, n, head) for kind in ATTENTIONS for n, layer in enumerate(LIVE[kind]) for head in layer)
 COUNT = len(HEADS)
 FORMS = ("example", "token", "batch", "signed")
-MEASURES = [f"{form}{ending}" for form in FORMS for ending in ("", "_layer")] + ["ablation", "confidence", "lrp"]
+MEASURES = [f"{form}{ending}" for form in FORMS for ending in ("", "_layer")]
+MEASURES += ["ablation", "confidence", "lrp", "causal"]
 ORDERS = {name: np.random.default_rng([5, n]).permutation(COUNT) - COUNT / 3 for n, name in enumerate(MEASURES)}
 """The score of each head for each measure: all orders differ, and some scores are negative."""
 
@@ -71,6 +60,8 @@ def measured(tmp_path: Path) -> Path:
         write_tsv(tmp_path / name, rows, tuple(rows[0]))
     rows = [{**head, "confidence": ORDERS["confidence"][i], "tokens": decoy[i]} for i, head in enumerate(place)]
     write_tsv(tmp_path / "confidence.tsv", rows, tuple(rows[0]))
+    rows = [{**head, "gate": decoy[i], "causal_gate": ORDERS["causal"][i]} for i, head in enumerate(place)]
+    write_tsv(tmp_path / "causal.tsv", rows, tuple(rows[0]))
     rows = [
         {**head, "rule": rule, "relevance": decoy[i], "relevance_absolute": scores[i]}
         for rule, scores in (("z-plus", ORDERS["lrp"]), ("plain", decoy)) for i, head in enumerate(place)
@@ -131,11 +122,6 @@ def test_an_optimal_choice_has_the_most_importance_by_sentence_of_all_that_hold_
         told = {key.replace(".", "__"): value for key, value in least.items()}
         assert kept(measured, target, **told)[target] == right
         assert kept(measured, target)[target] != right, "the least numbers matter here"
-
-
-@pytest.fixture(scope="module")
-def known(tmp_path_factory: pytest.TempPathFactory) -> Known:
-    return write_known(tmp_path_factory.mktemp("results") / "known")
 
 
 def without(known: Known, closed: set[Head]) -> list[str]:

@@ -19,6 +19,7 @@ from heads.config.settings import merged, stage_settings
 from heads.model.folder import load_classifier, save_folder
 from heads.model.head_removal import prune
 from heads.model.shape import shape_of
+from known_experiment import command
 from tiny_examples import LABELS, experiment, write_examples
 
 CHANGES: dict[str, Any] = {
@@ -60,13 +61,8 @@ class Made:
         write_text(path, yaml.safe_dump(stage_settings(self.experiment, stage)))
         return path
 
-    def run(self, stage: str, flags: Mapping[str, Any], *, settings: str | None = "") -> None:
-        words = [stage]
-        if settings is not None:
-            words += ["--settings", str(self.settings(settings or stage))]
-        for flag, value in flags.items():
-            words += [f"--{flag.replace('_', '-')}", *map(str, value if isinstance(value, list) else [value])]
-        assert main(words) == 0
+    def run(self, stage: str, flags: Mapping[str, Any]) -> None:
+        command(stage, settings=self.settings(stage), **flags)
 
     def train(self, stage: str, folder: Path, flags: Mapping[str, Any]) -> Path:
         shared = {"model": folder, "history": folder / "train.jsonl", "data": self.bpe, "seed": 1, "device": "cpu"}
@@ -124,7 +120,7 @@ def test_gates_close_heads_which_are_then_cut_out_with_no_label_changed(made: Ma
     made.train("gates", gates, {**flags, "start_model": made.baseline})
     pruned = made.runs / "pruned/all/keep-2/seed-1"
     flags = {"start_model": gates, "gates": gates / "heads.tsv", "model": pruned, "heads": pruned / "heads.tsv"}
-    made.run("pruned", flags, settings=None)
+    command("pruned", **flags)
     assert len(shape_of(pruned).heads()) == 2 and shape_of(pruned).classifies
     rows = read_tsv(pruned / "heads.tsv")
     assert [(row["attention"], int(row["layer"]), int(row["head"])) for row in rows] == HEADS

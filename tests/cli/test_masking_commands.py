@@ -13,17 +13,15 @@ import yaml
 
 from few_heads import HEAD_WIDTH, KNOWN
 from heads.analysis.ablation import gates_without
-from heads.analysis.masking import answers_of, read_text
-from heads.base.files import read_tsv, write_lines, write_text, write_tsv
+from heads.base.files import read_tsv, write_json, write_lines, write_text, write_tsv
 from heads.base.names import ATTENTIONS
-from heads.config.analyses import TranslateSettings
 from heads.model.checkpoint import save_tensors
 from heads.model.head_removal import attention_name
 from heads.model.shape import Head
 from heads.model.transformer import Transformer
 from heads.text.special_ids import EOS
 from heads.translation.beam_search import beam_search, bleu
-from known_experiment import FOUND, SETTINGS, WAYS, Known, as_text, command, known_model, path_model, save, write_known
+from known_experiment import SETTINGS, Known, as_text, command, known_model, save
 
 SEARCH = {"beam": 2, "length_penalty": 0.6, "batch_tokens": 20}
 FIRST, SECOND = ("enc_self", 0, 0), ("enc_self", 0, 1)
@@ -32,11 +30,6 @@ BEST = KNOWN[0]
 NONSENSE = "x x x x x"
 HEADS = known_model().shape.heads()
 Rows = list[dict[str, str]]
-
-
-@pytest.fixture(scope="module")
-def known(tmp_path_factory: pytest.TempPathFactory) -> Known:
-    return write_known(tmp_path_factory.mktemp("results") / "known")
 
 
 def translations(sources: Sequence[list[int]], without: Collection[Head] = ()) -> list[str]:
@@ -73,18 +66,6 @@ def of_head(rows: Rows, head: Head) -> dict[str, float]:
     """The numbers of one head's row."""
     (row,) = (r for r in rows if (r["attention"], int(r["layer"]), int(r["head"])) == head)
     return {name: float(row[name]) for name in ("bleu", "bleu_change", "p_value")}
-
-
-@pytest.mark.parametrize("search", FOUND)
-def test_texts_are_translated_with_the_beam_and_length_penalty_that_the_settings_name(
-    known: Known, search: tuple[int, float]
-) -> None:
-    model, wanted = path_model(WAYS), known.text("dev", "target")
-    settings = TranslateSettings(beam=search[0], length_penalty=search[1], batch_tokens=20, sentences=3)
-    text = read_text(known.tokens("dev", "source"), wanted, known.bpe / "target.model")
-    translate, lines, _ = answers_of(model, torch.device("cpu"), text, settings)
-    assert translate(None) == [FOUND[search]] * 3
-    assert len(lines) == 3
 
 
 @pytest.fixture(scope="module")

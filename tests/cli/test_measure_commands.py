@@ -19,23 +19,7 @@ from heads.model.transformer import Transformer
 from heads.syntax.conllu import Sentence, place, write_conllu
 from heads.text.special_ids import BOS, EOS
 from heads.text.vocabulary import Tokens, Vocabulary
-from known_experiment import (
-    EVERY_KIND,
-    LETTERS,
-    SETTINGS,
-    SUBWORDS,
-    Known,
-    command,
-    known_model,
-    save,
-    settings,
-    write_known,
-)
-
-
-@pytest.fixture(scope="module")
-def known(tmp_path_factory: pytest.TempPathFactory) -> Known:
-    return write_known(tmp_path_factory.mktemp("results") / "known")
+from known_experiment import EVERY_KIND, LETTERS, SETTINGS, SUBWORDS, Known, command, known_model, save, settings
 
 
 def measured(known: Known, name: str, out: Path, model: Path | None = None, **changes: Any) -> list[dict[str, str]]:

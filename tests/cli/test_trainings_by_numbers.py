@@ -24,6 +24,7 @@ from heads.model.shape import ModelShape, full_heads
 from heads.model.transformer import Transformer
 from known_experiment import (
     EVERY_KIND,
+    LEFT,
     SUBWORDS,
     UPDATES_BEFORE,
     Known,
@@ -34,7 +35,7 @@ from known_experiment import (
     save,
     weights,
 )
-from known_trainings import LEFT, RATE, Train, write_known_with_choice
+from known_trainings import RATE, Train
 
 SMALL = ModelShape(12, 4, 7, 0.0, pre_norm=True, source_subwords=SUBWORDS["source"], target_subwords=SUBWORDS["target"],
                    original_heads=3, live_heads=full_heads(layers=2, heads=3))  # fmt: skip
@@ -42,22 +43,6 @@ SMALL = ModelShape(12, 4, 7, 0.0, pre_norm=True, source_subwords=SUBWORDS["sourc
 SECTIONS = {"baseline": "baseline", "gates": "gates", "scratch": "scratch", "selected": "selected",
             "penalty_gates": "scratch"}  # fmt: skip
 WITH_GATES = ("gates", "penalty_gates")
-
-
-@pytest.fixture(autouse=True)
-def one_commit(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Skip the call to Git in every training, to save time."""
-    monkeypatch.setattr("heads.base.provenance._git", lambda *_: "c" * 40)
-
-
-@pytest.fixture(scope="module")
-def known(tmp_path_factory: pytest.TempPathFactory) -> Known:
-    return write_known_with_choice(tmp_path_factory.mktemp("results") / "known")
-
-
-@pytest.fixture
-def train(known: Known, tmp_path: Path) -> Train:
-    return Train(known, tmp_path)
 
 
 def fresh(shape: ModelShape, seed: int) -> Transformer:
@@ -131,12 +116,13 @@ def test_the_seed_also_decides_on_the_order_of_the_data(train: Train, known: Kno
 def test_a_training_is_as_long_as_its_section_says_and_goes_on_with_the_schedule_of_what_it_started_from(
     train: Train, name: str, updates: int, before: int
 ) -> None:
-    run = train(name, training=RATE)
+    run = train(name, training=RATE, scratch={"learning_rate_factor": 3.0})
     facts, lines = read_json(run / "model.json"), read_jsonl(run / "train.jsonl")
     assert (facts["updates"], facts["total_updates"]) == (updates, before + updates)
     assert [line["update"] for line in lines] == list(range(1, updates + 1))
     # Warm-up over five updates to the top, then the inverse square root.
-    rates = [0.02 * (n * 5**-1.5 if n < 5 else n**-0.5) for n in range(before + 1, before + updates + 1)]
+    top = 0.06 if SECTIONS[name] == "scratch" else 0.02
+    rates = [top * (n * 5**-1.5 if n < 5 else n**-0.5) for n in range(before + 1, before + updates + 1)]
     assert [line["learning_rate"] for line in lines] == pytest.approx(rates)
 
 

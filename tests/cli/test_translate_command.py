@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import sacrebleu
@@ -183,25 +184,26 @@ def test_translations_are_scored_against_references(experiment: Experiment, comm
     assert "4 lines were translated, but there are 3 references" in said
 
 
+def written_to(stdout: Any, experiment: Experiment) -> tuple[int, bytes]:
+    """Exit status and stderr of a process that writes its translations there."""
+    command = [sys.executable, "-m", "heads", "translate", str(experiment.baseline)]
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2] / "workflow")}
+    streams = {"input": b"the cat\n", "stdout": stdout, "stderr": subprocess.PIPE}
+    done = subprocess.run(command, **streams, env=environment, check=False, timeout=120)
+    return done.returncode, done.stderr
+
+
 def test_a_reader_who_has_enough_ends_it_in_peace(experiment: Experiment) -> None:
     reading, writing = os.pipe()
     os.close(reading)
-    command = [sys.executable, "-m", "heads", "translate", str(experiment.baseline)]
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2] / "workflow")}
-    streams = {"input": b"the cat\n", "stdout": writing, "stderr": subprocess.PIPE}
-    done = subprocess.run(command, **streams, env=environment, check=False, timeout=120)  # type: ignore[call-overload]
+    assert written_to(writing, experiment) == (0, b"")
     os.close(writing)
-    assert (done.returncode, done.stderr) == (0, b"")
 
 
 def test_a_full_disk_is_one_sentence(experiment: Experiment) -> None:
-    command = [sys.executable, "-m", "heads", "translate", str(experiment.baseline)]
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2] / "workflow")}
-    with Path("/dev/full").open("wb") as full:
-        streams = {"input": b"the cat\n", "stdout": full, "stderr": subprocess.PIPE}
-        done = subprocess.run(command, **streams, env=environment, check=False, timeout=120)  # type: ignore[call-overload]
     said = b"error: the standard output cannot be written (No space left on device): make room and run again.\n"
-    assert (done.returncode, done.stderr) == (1, said)
+    with Path("/dev/full").open("wb") as full:
+        assert written_to(full, experiment) == (1, said)
 
 
 def test_who_stops_it_from_the_keyboard_sees_no_traceback(

@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from heads.__main__ import main
@@ -16,128 +15,40 @@ from heads.base.names import ATTENTIONS
 from heads.base.targets import Target
 from heads.model.shape import Head
 from heads.pruning.criteria import Measured, choose, scores_of, selection_rows
-from heads.pruning.selection import keep_best, reversed_scores
 from shape_facts import facts_with_shape
 
 LIVE = {"enc_self": [[0, 1], [0, 2]], "dec_self": [[1], []], "dec_enc": [[0, 1], [1]]}
 HEADS = tuple((kind, n, head) for kind in ATTENTIONS for n, layer in enumerate(LIVE[kind]) for head in layer)
 NONE: dict[str, int] = {}
-FORMS = ("example", "token", "batch", "signed")
-COLUMNS = ("importance", "importance_normalised")
-BEST = dict(zip(("ablation", "confidence", "lrp", "causal"), HEADS[2:6], strict=True))
-BEST |= dict(zip((f"{form}{ending}" for form in FORMS for ending in ("", "_layer")), HEADS, strict=True))
-"""The head that each measure ranks first."""
 
 
 def chosen(target: str, measured: Measured, at_least: Mapping[str, int]) -> list[Head]:
     return choose(Target.parse(target), measured, at_least)
 
 
-def rows(best: Head, column: str, **more: str) -> list[dict[str, str]]:
-    """A measure in which one head stands out, in rows of text as files have them."""
+def rows(*columns: str, **more: str) -> list[dict[str, str]]:
+    """Measures by which the heads rank in table order, in rows of text as files have them."""
     return [
-        {
-            "attention": a,
-            "layer": str(n),
-            "head": str(h),
-            column: str(9.0 if (a, n, h) == best else 1 / (3 + i)),
-            **more,
-        }
+        {"attention": a, "layer": str(n), "head": str(h), **dict.fromkeys(columns, str(1 / (3 + i))), **more}
         for i, (a, n, h) in enumerate(HEADS)
     ]
-
-
-def importance() -> list[dict[str, str]]:
-    found = []
-    for form in FORMS:
-        plain, layer = (
-            rows(BEST[name], column) for name, column in ((form, COLUMNS[0]), (f"{form}_layer", COLUMNS[1]))
-        )
-        found += [{**a, **b, "form": form} for a, b in zip(plain, layer, strict=True)]
-    return found
 
 
 MEASURED = Measured(
     HEADS,
     {
-        "importance.tsv": importance(),
-        "ablation.dev.tsv": [
-            {**row, "bleu_change": str(-float(row["bleu_change"]))} for row in rows(BEST["ablation"], "bleu_change")
+        "importance.tsv": [
+            row
+            for form in ("example", "token", "batch", "signed")
+            for row in rows("importance", "importance_normalised", form=form)
         ],
-        "confidence.tsv": rows(BEST["confidence"], "confidence"),
-        "causal.tsv": rows(BEST["causal"], "causal_gate", gate="1", gate_nudged_open="-3", gate_nudged_closed="7"),
-        "lrp.tsv": [
-            *rows(BEST["lrp"], "relevance_absolute", rule="plain", relevance="-3"),
-            *rows(HEADS[-1], "relevance_absolute", rule="z-plus", relevance="99"),
-        ],
+        "ablation.dev.tsv": rows("bleu_change"),
+        "confidence.tsv": rows("confidence"),
+        "causal.tsv": rows("causal_gate"),
+        "lrp.tsv": rows("relevance_absolute", rule="plain"),
     },
 )
-
-
-@pytest.mark.parametrize("method", BEST)
-def test_each_method_keeps_the_head_that_its_own_measure_finds_best(method: str) -> None:
-    assert chosen(f"{method}-1", MEASURED, NONE) == [BEST[method]]
-
-
-def test_reversed_keeps_what_importance_by_layer_drops_and_draws_of_random_differ() -> None:
-    kept = {n: set(chosen(f"reversed-{n}", MEASURED, NONE)) for n in (3, 5)}
-    assert kept[3] == set(HEADS) - set(chosen("example_layer-5", MEASURED, NONE))
-    draws = {tuple(chosen(f"random{i}-4", MEASURED, NONE)) for i in range(1, 6)}
-    assert len(draws) > 3
-    assert {len(draw) for draw in draws} == {4}
-
-
-MEASURES = ("ablation", "confidence", "lrp", *(f"{form}{ending}" for form in FORMS for ending in ("", "_layer")))
-
-
-def spread() -> tuple[Measured, dict[str, dict[Head, int]]]:
-    """Measures that each order the heads differently; losses and relevance also have signs."""
-    orders = np.random.default_rng(4).permuted(np.tile(np.arange(-3, 5), (len(MEASURES), 1)), axis=1).tolist()
-    scores = {name: dict(zip(HEADS, order, strict=True)) for name, order in zip(MEASURES, orders, strict=True)}
-
-    def table(columns: Mapping[str, Mapping[Head, int]], **more: str) -> list[dict[str, str]]:
-        return [
-            {"attention": a, "layer": str(n), "head": str(h), **{c: str(own[a, n, h]) for c, own in columns.items()}}
-            | more
-            for a, n, h in HEADS
-        ]
-
-    lost = {head: -score for head, score in scores["ablation"].items()}
-    other_rule = {head: -score for head, score in scores["lrp"].items()}
-    signed = {head: abs(5 - score) for head, score in scores["lrp"].items()}
-    forms = [table({c: scores[f"{f}{e}"] for c, e in zip(COLUMNS, ("", "_layer"), strict=True)}, form=f) for f in FORMS]
-    measured = Measured(
-        HEADS,
-        {
-            "importance.tsv": [row for rows_of_form in forms for row in rows_of_form],
-            "ablation.dev.tsv": table({"bleu_change": lost}),
-            "confidence.tsv": table({"confidence": scores["confidence"]}),
-            "lrp.tsv": [
-                *table({"relevance_absolute": scores["lrp"], "relevance": signed}, rule="plain"),
-                *table({"relevance_absolute": other_rule, "relevance": signed}, rule="z-plus"),
-            ],
-        },
-    )
-    return measured, scores
-
-
-@pytest.mark.parametrize("method", MEASURES)
-def test_each_measure_orders_all_heads_by_its_own_numbers_and_turned_round_by_the_same(method: str) -> None:
-    measured, scores = spread()
-    best_first = sorted(HEADS, key=lambda head: -scores[method][head])
-    turned = reversed_scores(scores_of(method, measured))
-    for keep in range(1, 8):
-        assert set(chosen(f"{method}-{keep}", measured, NONE)) == set(best_first[:keep])
-        assert set(keep_best(turned, keep)) == set(best_first[-keep:])
-
-
-def test_reversed_turns_example_layer_round_and_no_other_measure() -> None:
-    measured, scores = spread()
-    worst_first = sorted(HEADS, key=lambda head: scores["example_layer"][head])
-    for keep in range(1, 8):
-        assert set(chosen(f"reversed-{keep}", measured, NONE)) == set(worst_first[:keep])
-    others = [scores[method] for method in MEASURES if method != "example_layer"]
-    assert all(set(sorted(HEADS, key=own.__getitem__)[:3]) != set(worst_first[:3]) for own in others)
+"""What each measure says of which head is tested by the command, in `tests/cli/test_choice_commands.py`."""
 
 
 def test_an_optimal_choice_keeps_its_least_heads_and_is_the_best_heads_where_nothing_else_is_asked() -> None:
@@ -210,9 +121,8 @@ def test_only_the_measures_that_the_methods_need_are_asked_for() -> None:
 
 def test_a_measure_that_lost_its_end_or_a_number_is_named() -> None:
     for value, reason in (("", "is damaged"), ("nan", "lacks head .'enc_self', 0, 1.")):
-        rows = [
-            {**row, "confidence": value if i == 1 else "1"} for i, row in enumerate(MEASURED.tables["confidence.tsv"])
-        ]
+        rows = [dict(row) for row in MEASURED.tables["confidence.tsv"]]
+        rows[1]["confidence"] = value
         with pytest.raises(UserError, match=rf"confidence-2: confidence\.tsv {reason}"):
             chosen("confidence-2", Measured(HEADS, {"confidence.tsv": rows}), NONE)
 
