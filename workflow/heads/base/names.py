@@ -43,10 +43,7 @@ METRICS = BLEU, ACCURACY, COSINE = ("bleu", "accuracy", "cosine")
 TASK_OF = {BLEU: TRANSLATION, ACCURACY: CLASSIFICATION, COSINE: EMBEDDING}
 SCORES = {metric: f"{metric}.json" for metric in METRICS}
 """The file of a run with its score, by metric."""
-SCORED_FILES = {
-    TRANSLATION: (SCORES[BLEU], "translations.txt"),
-    CLASSIFICATION: (SCORES[ACCURACY], "predictions.txt"),
-}
+SCORED_FILES = {TRANSLATION: (SCORES[BLEU], "translations.txt"), CLASSIFICATION: (SCORES[ACCURACY], "predictions.txt")}
 """The files of every scored run, by task."""
 ONLY_OF = {
     TRANSLATION: (SCORES[BLEU], "bleu_statistics.tsv", "cross_attention_roles.tsv", "causal.tsv"),

@@ -22,9 +22,6 @@ def job_of(arguments: argparse.Namespace) -> Job:
         device=device,
         processes=processes,
         provenance=made_by(
-            seed=arguments.seed,
-            device=label_of(device),
-            threads=arguments.threads,
-            processes=arguments.processes,
+            seed=arguments.seed, device=label_of(device), threads=arguments.threads, processes=arguments.processes
         ),
     )

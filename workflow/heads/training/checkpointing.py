@@ -214,17 +214,7 @@ class Follower(Unfinished):
         if training.plan.processes.broadcast(0.0):
             raise _stopped(training)
 
-    def _append(self, name: str, record: dict[str, Any]) -> None:
-        pass
+    def _left_to_the_first(self, *_: Any, **__: Any) -> None:
+        """Do nothing."""
 
-    def log(self, record: dict[str, Any]) -> None:
-        """Left to the first process."""
-
-    def snapshot(self, update: int, model: Encoder, keep: int) -> None:
-        """Left to the first process."""
-
-    def keep_moment(self, update: int, model: Encoder) -> None:
-        """Left to the first process."""
-
-    def load_average(self, model: Encoder) -> None:
-        """Left to the first process."""
+    _append = log = snapshot = keep_moment = load_average = _left_to_the_first

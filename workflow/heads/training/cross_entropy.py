@@ -35,13 +35,7 @@ def smoothed_cross_entropy(
 class _SmoothedCrossEntropy(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any,
-        states: Tensor,
-        weight: Tensor,
-        bias: Tensor,
-        targets: Tensor,
-        smoothing: float,
-        dtype: torch.dtype,
+        ctx: Any, states: Tensor, weight: Tensor, bias: Tensor, targets: Tensor, smoothing: float, dtype: torch.dtype
     ) -> Tensor:
         """The summed loss; its gradients are computed at the same time."""
         few_sizes = dtype is torch.bfloat16 and states.device.type == "cpu"  # see `heads.model.linear`

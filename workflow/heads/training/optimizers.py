@@ -104,11 +104,7 @@ class Optimizers:
         if gates := list(gates):
             groups.append({"params": gates, "lr": gate_rate})
         adam = torch.optim.Adam(
-            groups,
-            lr=0.0,
-            betas=(settings.adam_beta1, settings.adam_beta2),
-            eps=settings.adam_epsilon,
-            fused=True,
+            groups, lr=0.0, betas=(settings.adam_beta1, settings.adam_beta2), eps=settings.adam_epsilon, fused=True
         )
         self.each: list[torch.optim.Optimizer] = [adam]
         if hidden:
