@@ -12,7 +12,7 @@ import torch
 from heads.base.files import read_json, read_jsonl, read_tsv, write_tsv
 from heads.base.names import ATTENTIONS
 from heads.model.head_removal import prune
-from known_experiment import LEFT, SETTINGS, Known, command, known_model, loss, same, save, weights
+from known_experiment import LEFT, SETTINGS, STANDSTILL, Known, command, known_model, loss, same, save, weights
 from known_trainings import RATE, Train
 
 

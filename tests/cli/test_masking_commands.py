@@ -13,7 +13,7 @@ import yaml
 
 from few_heads import HEAD_WIDTH, KNOWN
 from heads.analysis.ablation import gates_without
-from heads.base.files import read_tsv, write_json, write_lines, write_text, write_tsv
+from heads.base.files import read_tsv, write_lines, write_text, write_tsv
 from heads.base.names import ATTENTIONS
 from heads.model.checkpoint import save_tensors
 from heads.model.head_removal import attention_name

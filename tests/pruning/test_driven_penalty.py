@@ -158,7 +158,8 @@ UPDATES = 2000
 
 
 def gates_of(target: str, shape: ModelShape, lopsided: HardConcrete) -> tuple[TrainableGates, Penalty]:
-    settings = GatesSettings(hard_concrete=lopsided, subset=SubsetSettings(0.2, 2.0, 0.02, 0.8, straight_through=False))
+    subset = SubsetSettings(temperature_first=2.0, temperature_last=0.02, cooldown_share=0.8)
+    settings = GatesSettings(hard_concrete=lopsided, subset=subset)
     gates, penalty = gates_and_penalty(Target.parse(target), "all", shape, settings, UPDATES)
     if isinstance(gates, HeadGates):
         with torch.no_grad():

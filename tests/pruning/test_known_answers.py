@@ -34,7 +34,7 @@ from heads.base.criteria import MEASURED_IN
 from heads.base.files import read_tsv, write_json, write_text, write_tsv
 from heads.base.targets import Target
 from heads.config.analyses import CausalSettings, LrpSettings
-from heads.config.trainings import GatesSettings, HardConcrete, LengthSettings, SubsetSettings, TrainingSettings
+from heads.config.trainings import GatesSettings, LengthSettings, SubsetSettings, TrainingSettings
 from heads.model.shape import Head, ModelShape
 from heads.model.sublayers import Gates
 from heads.model.transformer import Transformer
@@ -199,8 +199,8 @@ def test_gates_that_are_trained_to_leave_as_many_heads_leave_the_known_ones(
 ) -> None:
     """The model is less sure: beyond what smoothed labels ask for, half-open gates are better than open ones."""
     model, updates = hand_made(tiny_shape, sharpness=MIDDLING), 120
-    subset, shape = SubsetSettings(0.2, 2.0, 0.02, 0.8, straight_through=True), HardConcrete(0.33, -0.1, 1.1, 3.0)
-    gates = GatesSettings(updates=updates, gate_learning_rate=0.2, hard_concrete=shape, subset=subset)
+    subset = SubsetSettings(temperature_first=2.0, temperature_last=0.02, cooldown_share=0.8, straight_through=True)
+    gates = GatesSettings(updates=updates, gate_learning_rate=0.2, subset=subset)
     frozen: tuple[nn.Module, ...] = (model,) if part == "gates alone" else ()
     pruning = pruning_of(model, "all", Target.parse(f"{method}-{KEEP}"), gates, frozen)
     settings = training_settings(batch_tokens=60, micro_batch_tokens=60, learning_rate=0.000316228)
