@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 
 from fake_results import World, write_results
 from heads.__main__ import main
-from heads.base.files import write_lines
 from heads.config.trainings import HardConcrete
 from heads.figures.dependencies import BEST, dependency_scores, relative_positions, shares_at
 from heads.figures.gates import LOG_ALPHAS, density, hard_concrete, masses
@@ -29,7 +28,8 @@ from heads.pruning.gates import probability_one, probability_open, sample
 from heads.tables.reading import RUN_COLUMNS, Frames, load_reference, load_runs
 
 TABLE1 = load_reference("voita_table1_dependencies.csv")
-SHAPES = (HardConcrete(), HardConcrete(temperature=0.7, low=-0.3, high=1.2, log_alpha_init=-0.5))
+OTHER_GATES = {"temperature": 0.7, "low": -0.3, "high": 1.2, "log_alpha_init": -0.5}
+SHAPES = (HardConcrete(0.33, -0.1, 1.1, 3.0), HardConcrete(**OTHER_GATES))
 WAYS = ("dependent-to-head", "head-to-dependent")
 
 
@@ -204,41 +204,45 @@ def test_the_three_probabilities_by_log_alpha_fill_the_panel() -> None:
     assert vertices[vertices[:, 0] < -6.9, 1].max() > 0.99 and vertices[vertices[:, 0] > 3.9, 1].max() < 0.05
 
 
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Path]]:
+    """Runs of two experiments."""
+    world, folder = World(layers=2, heads=2, lams=("0.1",), scratch=False), tmp_path_factory.mktemp("small")
+    return {name: write_results(folder / name, world) for name in ("b", "a")}
+
+
+def drawn_by_command(name: str, runs: list[Path], folder: Path, *flags: str) -> int:
+    out = ["--out-pdf", str(folder / "x.pdf"), "--out-png", str(folder / "x.png")]
+    return main(["figure", "--name", name, "--runs", *map(str, runs), *out, *flags])
+
+
 def test_several_experiments_are_drawn_in_one_picture_only_where_the_figure_is_made_for_that(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    small: dict[str, list[Path]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    small = World(layers=2, heads=2, lams=("0.1",), scratch=False)
-    runs = [run for name in ("b", "a") for run in write_results(tmp_path / name, small)]
-    out = ["--out-pdf", str(tmp_path / "x.pdf"), "--out-png", str(tmp_path / "x.png")]
-    assert main(["figure", "--name", "relative_positions", "--runs", *map(str, runs), *out]) == 1
+    runs = small["b"] + small["a"]
+    assert drawn_by_command("relative_positions", runs, tmp_path) == 1
     assert "names the experiments b and a: draw one experiment at a time" in capsys.readouterr().err
-    assert main(["figure", "--name", "dependency_scores", "--runs", *map(str, runs), *out]) == 0
+    assert not list(tmp_path.iterdir())
+    assert drawn_by_command("dependency_scores", runs, tmp_path) == 0
     assert (tmp_path / "x.png").exists()
 
 
 def test_only_the_figure_of_gates_is_told_settings_and_it_needs_them(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    small: dict[str, list[Path]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    runs = [str(run) for run in write_results(tmp_path / "a", World(layers=2, heads=2, lams=("0.1",), scratch=False))]
-    out = ["--out-pdf", str(tmp_path / "x.pdf"), "--out-png", str(tmp_path / "x.png")]
-    write_lines(tmp_path / "gates.yaml", ["a: {temperature: 0.5, low: -0.1, high: 1.1, log_alpha_init: 3.0}"])
-    settings = ["--gates", str(tmp_path / "gates.yaml")]
+    settings = ["--gates", json.dumps({"a": OTHER_GATES})]
     for name, given in (("hard_concrete", []), ("relative_positions", settings)):
-        assert main(["figure", "--name", name, "--runs", *runs, *out, *given]) == 1
+        assert drawn_by_command(name, small["a"], tmp_path, *given) == 1
         assert "--gates is required for hard_concrete and not allowed for any other figure" in capsys.readouterr().err
     assert not (tmp_path / "x.png").exists()
 
 
-def test_the_command_draws_gates_from_the_settings_that_it_is_told(tmp_path: Path) -> None:
-    runs = write_results(tmp_path / "a", World(layers=2, heads=2, lams=("0.1",), scratch=False))
-    shape = {"temperature": 0.7, "low": -0.3, "high": 1.2, "log_alpha_init": -0.5}
-    out = ["--out-pdf", str(tmp_path / "x.pdf"), "--out-png", str(tmp_path / "x.png")]
-    told = ["--gates", json.dumps({"a": shape}), "--runs", *map(str, runs)]
-    assert main(["figure", "--name", "hard_concrete", *told, *out]) == 0
+def test_the_command_draws_gates_from_the_settings_that_it_is_told(
+    small: dict[str, list[Path]], tmp_path: Path
+) -> None:
+    runs = small["a"]
+    assert drawn_by_command("hard_concrete", runs, tmp_path, "--gates", json.dumps({"a": OTHER_GATES})) == 0
     with styled():
-        save(
-            hard_concrete(load_runs(NEEDS["hard_concrete"], runs), SHAPES[1], "a"),
-            tmp_path / "y.pdf",
-            tmp_path / "y.png",
-        )
+        figure = hard_concrete(load_runs(NEEDS["hard_concrete"], runs), HardConcrete(**OTHER_GATES), "a")
+        save(figure, tmp_path / "y.pdf", tmp_path / "y.png")
     assert (tmp_path / "x.png").read_bytes() == (tmp_path / "y.png").read_bytes()

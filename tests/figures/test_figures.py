@@ -1,39 +1,34 @@
-"""Figures: what is drawn, read back from the axes; files that repeat byte for byte; figures of poor data."""
+"""Figures: what is drawn, read back from the axes; files that repeat byte for byte."""
 
 from __future__ import annotations
 
-from io import BytesIO
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
-from matplotlib.figure import Figure
 from matplotlib.text import Annotation, Text
-from numpy.typing import NDArray
 from PIL import Image
 
+from drawn_figures import draw
 from fake_results import World, write_results
 from heads.__main__ import main
 from heads.base.criteria import MEASURED_IN, RANDOM
 from heads.base.files import read_yaml
-from heads.base.names import ATTENTIONS, TRANSLATION
+from heads.base.names import ATTENTIONS
 from heads.cli.figure import FIGURES
 from heads.config.analyses import LrpSettings
-from heads.config.trainings import HardConcrete
 from heads.figures import closing, importance, maps, pruning
 from heads.figures.needs import ACROSS, ANIMATED, FROM_SETTINGS, NEEDS
 from heads.figures.selection import STYLES
 from heads.figures.style import FUNCTION_COLOURS, styled
 from heads.tables import labels
 from heads.tables.measures import measures_table
-from heads.tables.reading import SCORED, Frames, load_reference, load_runs
+from heads.tables.reading import SCORED, Frames, load_runs
 
 WORLD = World(layers=3, heads=4, lams=("0.01", "0.1"))
-POOR = World(layers=2, heads=3, lams=("99",), scratch=False, trees=False)
 
 
 @pytest.fixture(scope="module")
@@ -45,24 +40,6 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 def driven(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     world = World(layers=3, heads=4, lams=("0.003", "0.03", "0.1"), scratch=False, driven=True)
     return write_results(tmp_path_factory.mktemp("driven") / "rich", world)
-
-
-@pytest.fixture(scope="module")
-def poor(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    return write_results(tmp_path_factory.mktemp("results") / "poor", POOR)
-
-
-def draw(name: str, runs: list[Path]) -> Figure:
-    others: list[Any] = [load_reference(file) for file in NEEDS[name].reference]
-    others += [HardConcrete()] if name in FROM_SETTINGS else []
-    return FIGURES[name](load_runs(NEEDS[name], runs), *others, "rich")
-
-
-def pixels(figure: Figure) -> NDArray[np.int_]:
-    """The pixels of a figure."""
-    stream = BytesIO()
-    figure.savefig(stream, format="png")
-    return np.asarray(Image.open(stream)).astype(int)
 
 
 def role_rows(*rows: tuple[str, str, float, float, int]) -> pd.DataFrame:
@@ -91,23 +68,6 @@ def test_the_same_data_gives_the_same_bytes(
     for path in tmp_path.glob("a.*"):
         assert path.read_bytes() == path.with_stem("b").read_bytes(), path.suffix
         assert b"Date" not in path.read_bytes()
-
-
-@pytest.mark.parametrize("name", [name for name in FIGURES if TRANSLATION in NEEDS[name].tasks])
-def test_poor_data_still_gives_a_figure_in_which_every_panel_shows_something_or_says_why_not(
-    name: str, poor: list[Path]
-) -> None:
-    with styled():
-        figure = draw(name, poor)
-        whole = pixels(figure)
-        seen = [axes for axes in figure.axes if axes.get_visible() and (axes.axison or axes.texts)]
-        assert seen and all(axes.has_data() or axes.texts for axes in seen)
-        for axes in seen:
-            for artist in [*axes.lines, *axes.patches, *axes.collections, *axes.images, *axes.texts]:
-                artist.set_visible(False)
-        bare = pixels(figure)
-    # Not only the frame and its words, which are there without any data.
-    assert whole.shape != bare.shape or (np.abs(whole - bare) > 60).any(-1).mean() > 0.001
 
 
 OF_BLEU = ("bleu_encoder_heads", "score_scratch", "selection", *(f"michel_fig{number}" for number in range(1, 6)))
@@ -155,17 +115,16 @@ def test_lambdas_are_written_below_the_bars_over_seeds() -> None:
     assert {text.get_verticalalignment() for text in axes.texts} == {"top"}
 
 
-def live_of(driven: list[Path], scope: str) -> dict[str, int]:
-    """The number of encoder heads left in each model that was driven to a number of heads."""
-    model = load_runs(NEEDS["heads_by_type"], driven)["model.json"] if scope == "all" else (
-        load_runs(NEEDS["bleu_encoder_heads"], driven)["model.json"])  # fmt: skip
+def live_of(driven: list[Path], figure: str) -> dict[str, int]:
+    """The number of encoder heads left in each model of a figure that was driven to a number of heads."""
+    model = load_runs(NEEDS[figure], driven)["model.json"]
     encoder = model[(model["attention"] == "enc_self") & (model["keep"] != "")]
     return {f"to {keep}": int(rows["live"].sum()) for keep, rows in encoder.groupby("keep")}
 
 
 def test_where_no_lambda_was_swept_the_models_that_have_a_number_of_heads_are_shown(driven: list[Path]) -> None:
     """As for an imported model, which is pruned to numbers of heads."""
-    encoder, everywhere = live_of(driven, "enc_self"), live_of(driven, "all")
+    encoder, everywhere = live_of(driven, "bleu_encoder_heads"), live_of(driven, "heads_by_type")
     assert len(encoder) == len(everywhere) == 3
     with styled():
         shown = {name: draw(name, driven).axes for name in NEEDS if NEEDS[name].driven}
@@ -337,7 +296,7 @@ def test_the_head_with_the_clearest_role_is_the_most_accurate_one_that_was_measu
     assert (found.head, found.name, found.holds) == (2, "-1", False)
 
 
-def test_layers_are_gathered_in_thirds(tmp_path: Path) -> None:
+def test_decoder_layers_are_gathered_in_thirds_unless_they_are_few_under_a_deep_encoder(tmp_path: Path) -> None:
     runs = write_results(tmp_path / "deep", World(layers=6, heads=2, lams=("0.1",), scratch=False))
     model = load_runs(NEEDS["heads_by_layer"], runs)["model.json"]
     table = pruning.decoder_layers(model)
@@ -345,11 +304,6 @@ def test_layers_are_gathered_in_thirds(tmp_path: Path) -> None:
     one = table[(table["lam"] == "0.1") & (table["attention"] == "dec_enc") & (table["layers"] == "3+4")]
     live = model[(model["lam"] == "0.1") & (model["attention"] == "dec_enc") & model["layer"].isin([2, 3])]["live"]
     assert (one["heads"].item(), one["of"].item()) == (live.sum(), 4)
-
-
-def test_the_layers_of_a_shallow_decoder_stand_apart_under_a_deep_encoder(tmp_path: Path) -> None:
-    runs = write_results(tmp_path / "grown", World(layers=6, heads=2, lams=("0.1",), scratch=False))
-    model = load_runs(NEEDS["heads_by_layer"], runs)["model.json"]
     shallow = model[(model["attention"] == "enc_self") | (model["layer"] < 2)]
     assert set(pruning.decoder_layers(shallow)["layers"]) == {"1", "2"}
 
@@ -392,15 +346,6 @@ def test_the_animation_has_a_picture_for_every_moment(tmp_path: Path) -> None:
         closing.write_animation(gates_frame(), "x", tmp_path / "x.gif")
     with Image.open(tmp_path / "x.gif") as picture:
         assert picture.n_frames == 4  # type: ignore[attr-defined]
-
-
-def test_runs_of_two_experiments_are_refused(
-    runs: list[Path], poor: list[Path], capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    out = ["--out-pdf", str(tmp_path / "x.pdf"), "--out-png", str(tmp_path / "x.png")]
-    assert main(["figure", "--name", "heads_by_type", "--runs", str(runs[0]), str(poor[0]), *out]) == 1
-    assert "one experiment at a time" in capsys.readouterr().err
-    assert not list(tmp_path.iterdir())
 
 
 def test_functions_have_colours_that_differ_in_lightness() -> None:

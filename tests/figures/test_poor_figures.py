@@ -1,7 +1,12 @@
-"""Figures of poor data (one pruned model without heads, none from scratch, no trees): how much is drawn."""
+"""Figures of poor data: every panel shows something, and how much.
+
+Of one pruned model without heads, none from scratch and no trees; and of a model whose decoder is shallower than its
+encoder and has no self-attention, like Firefox's.
+"""
 
 from __future__ import annotations
 
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -9,19 +14,25 @@ import numpy as np
 import pytest
 from matplotlib.axes import Axes
 from matplotlib.collections import QuadMesh
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+from PIL import Image
 
-from fake_results import World, write_results
+from drawn_figures import OF_TRANSLATORS, draw, panels_of
+from fake_results import World, write_results, write_results_without
 from heads.base.files import read_json
-from heads.cli.figure import FIGURES
+from heads.base.names import ATTENTION_LABELS
+from heads.figures.importance import relevance_all
 from heads.figures.needs import NEEDS
 from heads.figures.style import styled
-from heads.tables.reading import load_reference, load_runs
+from heads.tables.reading import load_runs
 
 HEADS = 2 * 3
 """Heads of each kind of attention."""
 STEPS = 5
 """Steps of every walk that masks heads."""
 PAPER_MODELS = 14
+LACKED = "dec_self"
 
 DRAWN: dict[str, list[int]] = {
     "head_functions": [HEADS] * 3,
@@ -52,12 +63,15 @@ def poor(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     return write_results(tmp_path_factory.mktemp("results") / "poor", world)
 
 
-def drawn(name: str, poor: list[Path]) -> list[Axes]:
+@pytest.fixture(scope="module")
+def less(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    return write_results_without(tmp_path_factory.mktemp("absent") / "less", (LACKED,))
+
+
+def drawn(name: str, runs: list[Path]) -> list[Axes]:
     """The panels of a figure, without its colour bars."""
-    reference = [load_reference(file) for file in NEEDS[name].reference]
     with styled():
-        figure = FIGURES[name](load_runs(NEEDS[name], poor), *reference, "poor")
-        return [axes for axes in figure.axes if axes.get_label() != "<colorbar>"]
+        return [axes for axes in draw(name, runs).axes if axes.get_label() != "<colorbar>"]
 
 
 def amount(axes: Axes) -> int:
@@ -69,6 +83,28 @@ def amount(axes: Axes) -> int:
     points = sum(len(np.asarray(line.get_xdata())) for line in named if line.get_label() not in LEVELS)
     bars = sum(patch.get_height() for patch in axes.patches)  # type: ignore[attr-defined]
     return cells + points + round(bars)
+
+
+def pixels(figure: Figure) -> NDArray[np.int_]:
+    """The pixels of a figure."""
+    stream = BytesIO()
+    figure.savefig(stream, format="png")
+    return np.asarray(Image.open(stream)).astype(int)
+
+
+@pytest.mark.parametrize("name", OF_TRANSLATORS)
+def test_poor_data_still_gives_a_figure_in_which_every_panel_shows_something_or_says_why_not(
+    name: str, poor: list[Path]
+) -> None:
+    with styled():
+        figure = draw(name, poor)
+        whole = pixels(figure)
+        for axes in panels_of(figure):
+            for artist in [*axes.lines, *axes.patches, *axes.collections, *axes.images, *axes.texts]:
+                artist.set_visible(False)
+        bare = pixels(figure)
+    # Not only the frame and its words, which are there without any data.
+    assert whole.shape != bare.shape or (np.abs(whole - bare) > 60).any(-1).mean() > 0.001
 
 
 @pytest.mark.parametrize("name", DRAWN)
@@ -97,3 +133,29 @@ def test_a_correlation_of_too_few_heads_is_not_told(poor: list[Path]) -> None:
     for line in near.lines[:3]:
         label, points = str(line.get_label()), len(np.asarray(line.get_xdata()))
         assert label.endswith("r = –") == (points < 3), label
+
+
+@pytest.mark.parametrize("name", OF_TRANSLATORS)
+def test_without_a_kind_of_attention_each_figure_is_drawn_and_shows_no_empty_panel(name: str, less: list[Path]) -> None:
+    with styled():
+        panels_of(draw(name, less))
+
+
+def test_relevance_shows_all_layers_of_each_kind_that_there_is(less: list[Path]) -> None:
+    """Of two layers, only the first has cross-attention."""
+    frames = load_runs(NEEDS["relevance_all"], less)
+    frames = {name: rows[(rows["attention"] != "dec_enc") | (rows["layer"] == 0)] for name, rows in frames.items()}
+    with styled():
+        figure = relevance_all(frames, "less")
+        titles = [title for axes in figure.axes if (title := axes.get_title(loc="left") or axes.get_title())]
+        assert titles == [f"(a) {ATTENTION_LABELS['enc_self']}", f"(b) {ATTENTION_LABELS['dec_enc']}"]
+        grids = [axes for axes in figure.axes if axes.collections and round(axes.get_xlim()[1]) == 3]
+        depths = [round(axes.get_ylim()[1]) for axes in grids]
+    assert depths and depths == [2, 1] * (len(depths) // 2)
+
+
+def test_a_kind_that_is_not_there_has_no_line_at_zero(less: list[Path]) -> None:
+    ours, paper = ({str(line.get_label()) for line in axes.lines} for axes in drawn("heads_by_type", less))
+    present = {ATTENTION_LABELS["enc_self"], ATTENTION_LABELS["dec_enc"]}
+    assert ATTENTION_LABELS[LACKED] not in ours and present <= ours
+    assert ATTENTION_LABELS[LACKED] in paper

@@ -8,13 +8,11 @@ import numpy as np
 import pytest
 from matplotlib.axes import Axes
 
+from drawn_figures import draw
 from fake_labels import MAJORITY, write_told
 from fake_results import World, write_results
 from heads.base.files import read_json, read_tsv
-from heads.cli.figure import FIGURES
-from heads.figures.needs import NEEDS
 from heads.figures.style import styled
-from heads.tables.reading import load_reference, load_runs
 
 
 @pytest.fixture(scope="module")
@@ -23,9 +21,8 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 
 
 def drawn(name: str, runs: list[Path]) -> list[Axes]:
-    reference = [load_reference(file) for file in NEEDS[name].reference]
     with styled():
-        return FIGURES[name](load_runs(NEEDS[name], runs), *reference, "told").axes
+        return draw(name, runs).axes
 
 
 def lines(axes: Axes) -> dict[str, list[list[float]]]:

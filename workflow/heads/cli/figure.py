@@ -13,9 +13,8 @@ from heads.base.files import UserError
 from heads.base.runs import run_of
 from heads.cli._flags import add_compared_argument
 from heads.config.settings import gates_given
-from heads.figures.alignment import alignment_heads
 from heads.figures.closing import gates_closing, write_animation
-from heads.figures.cross_attention import cross_attention
+from heads.figures.cross_attention import alignment_heads, cross_attention
 from heads.figures.dependencies import dependency_scores, relative_positions
 from heads.figures.dynamics import dynamics
 from heads.figures.functions import functions_retained

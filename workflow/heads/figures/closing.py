@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -69,9 +70,8 @@ def gates_closing(frames: Frames, experiment: str) -> Figure:
         for each, strip in zip(row, recorded.values(), strict=True):
             image = _draw(each, at(strip, update), gates)
         _name_rows(row[0], gates)
-        row[-1].annotate(
-            f"update {update}", (1.04, 0.5), xycoords="axes fraction", rotation=270, va="center", fontsize=6.5
-        )
+        style: dict[str, Any] = {"xycoords": "axes fraction", "rotation": 270, "va": "center", "fontsize": 6.5}
+        row[-1].annotate(f"update {update}", (1.04, 0.5), **style)
     for each, target in zip(axes[0], recorded, strict=True):
         each.set_title(target, loc="center")
     colour_bar(figure, image, axes.ravel().tolist(), BAR_LABEL, aspect=40)
@@ -150,15 +150,6 @@ def _name_rows(axes: Axes, gates: pd.DataFrame) -> None:
     layers = int(gates["layer"].max()) + 1
     kinds = [kind for kind in ATTENTIONS if (gates["attention"] == kind).any()]
     for place, kind in enumerate(kinds):
-        middle = (place + 0.5) * layers - 0.5
-        axes.annotate(
-            TYPE_LABELS[kind],
-            (0, middle),
-            (-12, 0),
-            xycoords=("axes fraction", "data"),
-            textcoords="offset points",
-            rotation=90,
-            ha="right",
-            va="center",
-            fontsize=5,
-        )
+        at: dict[str, Any] = {"xy": (0, (place + 0.5) * layers - 0.5), "xycoords": ("axes fraction", "data")}
+        beside: dict[str, Any] = {"xytext": (-12, 0), "textcoords": "offset points", "ha": "right", "va": "center"}
+        axes.annotate(TYPE_LABELS[kind], **at, **beside, rotation=90, fontsize=5)

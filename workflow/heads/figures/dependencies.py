@@ -11,15 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from heads.figures.style import (
-    HALO,
-    PAPER_COLOURS,
-    first_seed,
-    new_figure,
-    panel,
-    seed_note,
-    shared_legend,
-)
+from heads.figures.style import HALO, PAPER_COLOURS, first_seed, new_figure, panel, seed_note, shared_legend
 from heads.tables.labels import MINUS
 from heads.tables.picking import first_of
 from heads.tables.reading import Frames
@@ -155,7 +147,6 @@ def _bars(axes: Axes, found: pd.DataFrame, colours: dict[str, str], relations: l
         axes.errorbar(x, rows["best"], yerr=reach, fmt="none", ecolor="black", elinewidth=0.8, capsize=1.5, zorder=3)
         ends = [x - 0.5 * width, x + 0.5 * width]
         axes.hlines(rows["baseline"], *ends, color="black", linewidth=1.4, path_effects=HALO, zorder=2.5)
-    axes.set_xlim(-0.5, len(relations) - 0.5)
-    axes.set_ylim(0, 100)
+    axes.set(xlim=(-0.5, len(relations) - 0.5), ylim=(0, 100))
     axes.grid(visible=False, axis="x")
     axes.tick_params(axis="x", length=0)

@@ -23,48 +23,30 @@ def dynamics(frames: Frames, experiment: str) -> Figure:
     rows = first_seed(dynamics_table(frames))
     title = f"When heads acquire their roles, experiment “{experiment}”{seed_note(frames['dynamics.tsv'])}"
     figure, (axes,) = new_figure(3.1, title, ncols=3)
+    confidence = rows[rows["role"] == "confidence"]
     for name, label, style in (("", "most confident head", "-"), (MEAN, "mean of all heads", "--")):
-        _line(
-            axes[0],
-            rows[(rows["role"] == "confidence") & (rows["name"] == name)],
-            label=label,
-            color=OURS,
-            linestyle=style,
-        )
-    for role, label in (
-        ("positional", "one offset, in subwords"),
-        ("positional_words", "one offset, in words"),
-        ("rare", "rare words"),
+        _line(axes[0], confidence[confidence["name"] == name], label=label, color=OURS, linestyle=style)
+    for role, label, function, style in (
+        ("positional", "one offset, in subwords", "positional", "-"),
+        ("positional_words", "one offset, in words", "positional", "--"),
+        ("rare", "rare words", "rare", "-"),
     ):
-        own = {
-            "color": FUNCTION_COLOURS["rare" if role == "rare" else "positional"],
-            "linestyle": "--" if "words" in role else "-",
-        }
-        _line(axes[1], rows[rows["role"] == role], label=label, **own)
+        _line(axes[1], rows[rows["role"] == role], label=label, color=FUNCTION_COLOURS[function], linestyle=style)
     syntactic = rows[rows["role"] == "syntactic"]
     names = list(dict.fromkeys(syntactic["name"]))
     for name, colour in zip(names, sns.color_palette("colorblind", len(names)), strict=True):
-        _line(
-            axes[2],
-            syntactic[syntactic["name"] == name],
-            y="above_baseline",
-            label=relation_label(name, short=True),
-            color=colour,
-        )
+        own, label = syntactic[syntactic["name"] == name], relation_label(name, short=True)
+        _line(axes[2], own, y="above_baseline", label=label, color=colour)
     for each, threshold in ((axes[1], POSITIONAL_SHARE), (axes[2], SYNTACTIC_MARGIN)):
         each.axhline(threshold, color="#888888", linewidth=0.8, linestyle=":")
-    for each, letter, name, label in zip(
-        axes,
-        "abc",
-        ("confidence", "where heads look", "dependencies"),
-        ("mean maximum weight", "share of cases, best head", "best head − best offset"),
-        strict=True,
-    ):
+    titles = ("confidence", "where heads look", "dependencies")
+    labels = ("mean maximum weight", "share of cases, best head", "best head − best offset")
+    for each, letter, title, label in zip(axes, "abc", titles, labels, strict=True):
         each.set(xlabel="update", ylabel=label)
         each.legend(fontsize=5, loc="upper center", bbox_to_anchor=(0.5, -0.25), ncols=1 + (letter == "c"))
-        panel(each, letter, name)
-    axes[0].set_ylim(0, 1)
-    axes[1].set_ylim(0, 1)
+        panel(each, letter, title)
+    for each in axes[:2]:
+        each.set_ylim(0, 1)
     return figure
 
 

@@ -12,14 +12,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
-from heads.figures.style import (
-    FUNCTION_COLOURS,
-    FUNCTION_LABELS,
-    first_seed,
-    new_figure,
-    panel,
-    seed_note,
-)
+from heads.figures.style import FUNCTION_COLOURS, FUNCTION_LABELS, first_seed, new_figure, panel, seed_note
 from heads.tables.picking import pruned_by_gates
 from heads.tables.reading import RUN_COLUMNS, Frames
 from heads.tables.roles import FUNCTIONS, HEAD_COLUMNS, count_functions, head_functions, role_drift
@@ -83,10 +76,8 @@ def _panel_runs(counts: pd.DataFrame, kind: str, scopes: Sequence[str]) -> pd.Da
 def _ours(axes: Axes, models: pd.DataFrame, heads: pd.DataFrame) -> None:
     keys = list(RUN_COLUMNS)
     bars = [heads[(heads[keys] == run[keys]).all(axis=1)] for _, run in models.iterrows()]
-    ticks = [
-        f"{live}\n{target.removeprefix('λ ')}" for live, target in zip(models["live"], models["target"], strict=True)
-    ]
-    stacked(axes, bars, ticks)
+    targets = [target.removeprefix("λ ") for target in models["target"]]
+    stacked(axes, bars, [f"{live}\n{target}" for live, target in zip(models["live"], targets, strict=True)])
     if not bars:
         axes.text(0.5, 0.5, "no such models", ha="center", va="center", transform=axes.transAxes)
 
@@ -118,13 +109,7 @@ def stacked(axes: Axes, bars: Sequence[pd.DataFrame], ticks: Sequence[str]) -> N
 
 def _handles() -> list[Patch | Line2D]:
     functions = [Patch(color=FUNCTION_COLOURS[name], label=FUNCTION_LABELS[name]) for name in FUNCTIONS]
-    new = Patch(
-        facecolor="#888888",
-        edgecolor="white",
-        hatch=NEW_HATCH,
-        label="has a role that it lacked in the unpruned model",
-    )
-    several = Line2D(
-        [], [], marker="o", markersize=3, color="black", linestyle="", label="has several roles or relations"
-    )
-    return [*functions, new, several]
+    hatched: dict[str, Any] = {"facecolor": "#888888", "edgecolor": "white", "hatch": NEW_HATCH}
+    new = Patch(label="has a role that it lacked in the unpruned model", **hatched)
+    dot: dict[str, Any] = {"marker": "o", "markersize": 3, "color": "black", "linestyle": ""}
+    return [*functions, new, Line2D([], [], label="has several roles or relations", **dot)]

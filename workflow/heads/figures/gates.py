@@ -50,8 +50,7 @@ def hard_concrete(frames: Frames, shape: HardConcrete, experiment: str) -> Figur
     Temperature and limits are those of the settings. The gates are those of both scopes that `pruned_by_gates` selects;
     with several seeds, the first is drawn and the title says so.
     """
-    trained = first_seed(frames["heads.tsv"])
-    trained = pruned_by_gates(trained)["log_alpha"].to_numpy(float)
+    trained = pruned_by_gates(first_seed(frames["heads.tsv"]))["log_alpha"].to_numpy(float)
     title = f"Hard-concrete gates, experiment “{experiment}”{seed_note(frames['heads.tsv'])}"
     figure = plt.figure(figsize=(FULL_WIDTH, 2.9))
     figure.suptitle(title, x=0.01, ha="left")
@@ -72,16 +71,12 @@ def _distributions(axes: Any, shape: HardConcrete) -> None:
     ends = masses(np.array(LOG_ALPHAS), shape)
     for each, mass, name in zip((zero, one), ends, ("0", "1"), strict=True):
         each.bar(range(len(LOG_ALPHAS)), mass, color=colours, width=0.85)
-        each.set_xticks([])
-        each.set_ylim(0, 1)
+        each.set(xticks=[], ylim=(0, 1), xlabel=f"gate = {name}")
         each.grid(visible=False, axis="x")
-        each.set_xlabel(f"gate = {name}")
     for log_alpha, colour in zip(LOG_ALPHAS, colours, strict=True):
         label = f"log α = {log_alpha:g}".replace("-", MINUS)
         middle.plot(gates, density(gates, log_alpha, shape), color=colour, label=label)
-    middle.set_xlim(0, 1)
-    middle.set_ylim(0, None)
-    middle.set_xlabel("0 < gate < 1")
+    middle.set(xlim=(0, 1), ylim=(0, None), xlabel="0 < gate < 1")
     middle.set_ylabel("density", labelpad=1)
     middle.legend(loc="upper center", fontsize=5.5)
     zero.set_ylabel("probability")
@@ -98,8 +93,5 @@ def _ended(above: Axes, below: Axes, trained: Floats, shape: HardConcrete) -> No
         each.grid(visible=False)
     above.set_ylabel("gates")
     panel(above, "b", f"where {len(trained)} trained gates ended")
-    below.set_ylim(0, 1)
-    below.set_xlim(log_alpha[0], log_alpha[-1])
-    below.set_ylabel("probability")
-    below.set_xlabel("log α")
+    below.set(xlim=(log_alpha[0], log_alpha[-1]), ylim=(0, 1), xlabel="log α", ylabel="probability")
     below.legend(loc="center left", fontsize=5.5, frameon=True, framealpha=0.8, edgecolor="none")

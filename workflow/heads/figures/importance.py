@@ -116,7 +116,6 @@ def relevance_all(frames: Frames, experiment: str) -> Figure:
         for each, attention in zip(row, kinds, strict=True):
             values = matrix(measured[measured["attention"] == attention], column)
             cells = heat_map(each, values, limits=limits, colours=colours)
-            each.set_xticks(np.arange(values.shape[1]) + 0.5, [str(head + 1) for head in range(values.shape[1])])
         # A label runs along its colour bar, so it is wrapped to the length of the bar.
         colour_bar(figure, cells, list(row), fill(label, 13), aspect=8)
     for each, letter, attention in zip(axes[0], "abc", kinds, strict=False):

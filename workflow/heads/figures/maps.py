@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
@@ -23,36 +22,17 @@ MOST_MAPS = 9
 GOLD = "#D55E00"
 
 
-@dataclass(frozen=True, slots=True)
-class ClearHead:
-    """A head worth showing: the best of all heads on one measure."""
-
-    layer: int
-    head: int
-    role: str
-    name: str
-    accuracy: float
-    baseline: float
-    reaches: bool
-    holds: bool
-
-
-def clearest_heads(roles: pd.DataFrame) -> list[ClearHead]:
-    """The most accurate head for the offsets -1 and +1, for each relation and direction, and for rare words.
+def clearest_heads(roles: pd.DataFrame) -> list[Any]:
+    """Rows of the most accurate head for the offsets -1 and +1, for each relation and direction, and for rare words.
 
     roles: `roles.tsv` of one run. Measures without cases are left out; ties go to the first head.
     """
     counted = roles[(roles["cases"] > 0) & roles["accuracy"].notna()]
-    measured = dict(list(counted.groupby(["role", "name"], sort=False)))
-    wanted = [("positional", "-1"), ("positional", "+1")]
-    wanted += [key for key in measured if key[0] == "syntactic"]
-    wanted += [("rare", "one of two rarest")]
-    found = []
-    for role, name in wanted:
-        if (role, name) in measured:
-            best = measured[role, name].sort_values("accuracy", ascending=False, kind="stable").iloc[0]
-            scores = (float(best["accuracy"]), float(best["baseline"]), bool(best["reaches"]), bool(best["holds"]))
-            found.append(ClearHead(int(best["layer"]), int(best["head"]), role, name, *scores))
+    relations = [("syntactic", name) for name in counted[counted["role"] == "syntactic"]["name"].unique()]
+    wanted = [("positional", "-1"), ("positional", "+1"), *relations, ("rare", "one of two rarest")]
+    ordered = counted.sort_values("accuracy", ascending=False, kind="stable")
+    best = ordered.drop_duplicates(["role", "name"]).set_index(["role", "name"], drop=False)
+    found = list(best.loc[[key for key in wanted if key in best.index]].itertuples(index=False))
     # With more relations than places, those with the smallest gain over the baseline are dropped.
     gains = sorted((t.accuracy - t.baseline for t in found if t.role == "syntactic"), reverse=True)
     places = MOST_MAPS - sum(t.role != "syntactic" for t in found)
@@ -70,7 +50,7 @@ def gold_cells(sentence: dict[str, Any], name: str) -> list[tuple[int, int]]:
     return cells
 
 
-def sentence_for(sentences: list[dict[str, Any]], chosen: ClearHead, turn: int) -> dict[str, Any]:
+def sentence_for(sentences: list[dict[str, Any]], chosen: Any, turn: int) -> dict[str, Any]:
     """The first sentence with the most arcs of the head's relation; for other roles, sentences take turns."""
     if chosen.role != "syntactic":
         return sentences[turn % len(sentences)]
@@ -96,7 +76,7 @@ def attention_maps(frames: Frames, experiment: str) -> Figure:
     return figure
 
 
-def _map(axes: Axes, sentence: dict[str, Any], weights: NDArray[np.float64], chosen: ClearHead) -> None:
+def _map(axes: Axes, sentence: dict[str, Any], weights: NDArray[np.float64], chosen: Any) -> None:
     axes.imshow(weights, cmap="Blues", vmin=0, vmax=1, aspect="equal")
     places, words = range(len(weights)), [_short(word) for word in sentence["words"]]
     axes.set_xticks(places, words, rotation=90, fontsize=5)
@@ -115,7 +95,7 @@ def _short(word: str) -> str:
     return word if len(word) <= 12 else word[:11] + "…"
 
 
-def _caption(chosen: ClearHead) -> str:
+def _caption(chosen: Any) -> str:
     if chosen.role == "positional":
         what = f"offset {chosen.name.replace('-', MINUS)} in subwords"
     elif chosen.role == "syntactic":

@@ -188,12 +188,10 @@ def fig5(frames: Frames, experiment: str) -> Figure:
     axes[0].legend(title="after update")
     panel(axes[0], "a", score)
     kept = np.array([part["kept_percent"].where(part["unmasked"] >= LEAST).to_numpy(float) for part in checkpoints])
-    sns.heatmap(np.array(kept), ax=axes[1], vmin=0, vmax=100, cmap="viridis", linewidths=0.4, cbar=False)
-    for (row, place), value in np.ndenumerate(kept):
-        colour = "black" if value > 60 else "white"
-        if np.isnan(value):
-            continue
-        axes[1].text(place + 0.5, row + 0.5, f"{value:.0f}", ha="center", va="center", fontsize=5.5, color=colour)
+    sns.heatmap(kept, ax=axes[1], vmin=0, vmax=100, cmap="viridis", linewidths=0.4, cbar=False)
+    for row, place in np.argwhere(~np.isnan(kept)):
+        style: dict[str, Any] = {"ha": "center", "va": "center", "color": "black" if kept[row, place] > 60 else "white"}
+        axes[1].text(place + 0.5, row + 0.5, f"{kept[row, place]:.0f}", fontsize=5.5, **style)
     labels = [f"{_checkpoint(part)}\n({part['score'].iloc[0]:.1f})" for part in checkpoints]
     axes[1].set_yticks(np.arange(len(checkpoints)) + 0.5, labels, rotation=0)
     shares = checkpoints[0]["masked_percent"]

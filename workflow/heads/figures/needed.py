@@ -4,22 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from heads.base.names import ATTENTION_LABELS
-from heads.figures.style import (
-    colour_bar,
-    first_seed,
-    heat_map,
-    matrix,
-    new_figure,
-    none_here,
-    panel,
-    score_name,
-)
+from heads.figures.style import colour_bar, first_seed, heat_map, matrix, new_figure, none_here, panel, score_name
 from heads.tables.labels import MINUS, relation_label
 from heads.tables.measures import HEAD, gate_survival
 from heads.tables.michel import SIGNIFICANT
@@ -69,8 +59,6 @@ def heads_needed(frames: Frames, experiment: str) -> Figure:
         cells = heat_map(each, matrix(own, "open"), limits=(0.0, 1.0), colours="Greens")
         for layer, head, share in own[["layer", "head", "open"]].itertuples(index=False):
             _cell(each, layer, head, doing.get((kind, layer, head), ""), _change(cost, (kind, layer, head)), share)
-        heads = own["head"].nunique()
-        each.set_xticks(np.arange(heads) + 0.5, [str(head + 1) for head in range(heads)])
         each.set(ylabel="layer", xlabel=label)
     colour_bar(figure, cells, [*axes[:, 0]], "share of prunings that keep the head", aspect=24)
     return figure
@@ -92,13 +80,13 @@ def _encoder(roles: pd.DataFrame) -> dict[tuple[str, int, int], str]:
         return {}
     rows = first_of(first_seed(roles), "trees")
     held = (rows["role"] == "positional") | (rows["role"].isin(["syntactic", "rare"]) & (rows["holds"] == 1))
-    rows = (
-        rows[held & (rows["accuracy"] >= USUALLY)]
-        .sort_values("accuracy")
-        .drop_duplicates(["layer", "head"], keep="last")
-    )
-    found = rows[["layer", "head", "role", "name", "accuracy"]].itertuples(index=False)
+    found = _most(rows[held], "accuracy")[["layer", "head", "role", "name", "accuracy"]].itertuples(index=False)
     return {("enc_self", layer, head): f"{_role(role, name)}\n{share:.0%}" for layer, head, role, name, share in found}
+
+
+def _most(rows: pd.DataFrame, share: str) -> pd.DataFrame:
+    """For each head, the row with the largest share, if that is usual."""
+    return rows[rows[share] >= USUALLY].sort_values(share).drop_duplicates(["layer", "head"], keep="last")
 
 
 def _role(role: str, name: str) -> str:
@@ -109,8 +97,7 @@ def _role(role: str, name: str) -> str:
 
 def _cross(frames: Frames) -> dict[tuple[str, int, int], str]:
     """The target token whose source each cross-attention head usually looks at."""
-    rows = first_seed(frames["cross_attention_roles.tsv"])
-    rows = rows[rows["share"] >= USUALLY].sort_values("share").drop_duplicates(["layer", "head"], keep="last")
+    rows = _most(first_seed(frames["cross_attention_roles.tsv"]), "share")
     found = rows[["layer", "head", "role", "share"]].itertuples(index=False)
     return {("dec_enc", layer, head): f"{CROSS_LABELS[role]} {share:.0%}" for layer, head, role, share in found}
 

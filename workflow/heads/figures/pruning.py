@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Any
 
 import pandas as pd
@@ -43,10 +44,6 @@ def with_scores(frames: Frames) -> pd.DataFrame:
     return merged.assign(baseline=merged["seed"].map(baselines))
 
 
-def _is_control(runs: pd.DataFrame) -> pd.Series:
-    return (runs["kind"] == "pruned") & is_control(runs)
-
-
 def _pruned(runs: pd.DataFrame) -> pd.DataFrame:
     return pruned_by_gates(runs[runs["kind"] == "pruned"])
 
@@ -57,19 +54,14 @@ def _from_unpruned_on(runs: pd.DataFrame) -> pd.DataFrame:
 
 def _level_lines(axes: Axes, runs: pd.DataFrame) -> None:
     """Draw lines at the mean scores of unpruned models, controls and (for classifiers) the likeliest label."""
-    baseline, control = runs[runs["kind"] == "baseline"]["score"], runs[_is_control(runs)]["score"]
+    baseline = runs[runs["kind"] == "baseline"]["score"]
+    control = runs[(runs["kind"] == "pruned") & is_control(runs)]["score"]
     if len(baseline):
         axes.axhline(baseline.mean(), color="#666666", linewidth=0.9, label="unpruned model")
     if len(control):
         axes.axhline(control.mean(), color="#666666", linewidth=0.9, linestyle=(0, (4, 2)), label="control, λ = 0")
     if runs["majority"].notna().any():
         axes.axhline(runs["majority"].mean(), color="#666666", linewidth=0.9, linestyle=":", label="likeliest label")
-
-
-def _shares(axes: Axes, xlabel: str, ylabel: str) -> None:
-    axes.axhline(0, color="#666666", linewidth=0.9)
-    axes.xaxis.set_major_formatter(PercentFormatter(1))
-    axes.set(xlim=(1.03, -0.03), xlabel=xlabel, ylabel=ylabel)
 
 
 def _label_targets(axes: Axes, points: pd.DataFrame, x: str) -> None:
@@ -85,42 +77,44 @@ def _label_targets(axes: Axes, points: pd.DataFrame, x: str) -> None:
             axes.annotate(target, (left, low), (0, -4), textcoords="offset points", **style)
 
 
+def _scores(axes: Axes, points: pd.DataFrame, x: str, most: int, words: tuple[str, str]) -> None:
+    """Finish a panel of scores against the column `x`, from all heads down to none. words: the heads, the score."""
+    axes.set(xlim=(most * 1.05, -most * 0.05), xlabel=f"{words[0]}, of {most}", ylabel=f"{words[1]}, test set")
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    axes.margins(y=0.12)
+    _label_targets(axes, points, x)
+    panel(axes, "a", words[1])
+
+
+def _differences(axes: Axes, ours: pd.DataFrame, papers: dict[str, tuple[pd.Series, pd.Series]], **labels: str) -> None:
+    """Draw `loss` against `share` of heads, and the same of the paper's models by corpus."""
+    mean_line(axes, ours, "share", "loss", marker="o", color=OURS, label="this experiment")
+    for corpus, (share, loss) in papers.items():
+        style: dict[str, Any] = {"color": PAPER_COLOURS[corpus], "marker": PAPER_MARKERS[corpus]}
+        axes.plot(share, loss, label=f"paper, {corpus}", markersize=3, linewidth=0.9, **style)
+    axes.axhline(0, color="#666666", linewidth=0.9)
+    axes.xaxis.set_major_formatter(PercentFormatter(1))
+    axes.set(xlim=(1.03, -0.03), **labels)
+
+
 def bleu_encoder_heads(frames: Frames, paper: pd.DataFrame, experiment: str) -> Figure:
     """BLEU against encoder heads left when only the encoder is pruned; beside it, the change and the paper's."""
     runs, score = with_scores(frames), score_name(frames)
     title = f"Pruning encoder heads only, experiment “{experiment}”{spread_note(runs)}"
     figure, (axes,) = new_figure(2.7, title, ncols=2)
-    pruned = _pruned(runs)
+    pruned, most = _pruned(runs), int(runs[original("enc_self")].max())
     _level_lines(axes[0], runs)
     mean_line(axes[0], pruned, "enc_self", "score", marker="o", color=OURS, label="this experiment")
-    most = int(runs[original("enc_self")].max())
-    axes[0].set(xlim=(most * 1.05, -most * 0.05), xlabel=f"encoder heads left, of {most}", ylabel=f"{score}, test set")
-    axes[0].xaxis.set_major_locator(MaxNLocator(integer=True))
-    axes[0].margins(y=0.12)
-    _label_targets(axes[0], pruned, "enc_self")
-    panel(axes[0], "a", score)
-    _compare(axes[1], pruned.assign(share=pruned["enc_self"] / most, loss=pruned["score"] - pruned["baseline"]))
-    for corpus, rows in paper.groupby("corpus", sort=False):
-        change = rows["score"] - rows.loc[rows["enc_self"].idxmax(), "score"]
-        _paper_line(axes[1], rows["enc_self"] / rows["of"], change, str(corpus))
-    _shares(axes[1], "encoder heads left", f"{score} minus unpruned model")
+    _scores(axes[0], pruned, "enc_self", most, ("encoder heads left", score))
+    change = pruned.assign(share=pruned["enc_self"] / most, loss=pruned["score"] - pruned["baseline"])
+    papers = {
+        str(corpus): (rows["enc_self"] / rows["of"], rows["score"] - rows.loc[rows["enc_self"].idxmax(), "score"])
+        for corpus, rows in paper.groupby("corpus", sort=False)
+    }
+    _differences(axes[1], change, papers, xlabel="encoder heads left", ylabel=f"{score} minus unpruned model")
     panel(axes[1], "b", "change; paper: Fig 7")
     shared_legend(figure, list(axes), columns=3)
     return figure
-
-
-def _compare(axes: Axes, runs: pd.DataFrame) -> None:
-    mean_line(axes, runs, "share", "loss", marker="o", color=OURS, label="this experiment")
-
-
-def _paper_line(axes: Axes, x: pd.Series, y: pd.Series, corpus: str) -> None:
-    style: dict[str, Any] = {
-        "color": PAPER_COLOURS[corpus],
-        "marker": PAPER_MARKERS[corpus],
-        "markersize": 3,
-        "linewidth": 0.9,
-    }
-    axes.plot(x, y, label=f"paper, {corpus}", **style)
 
 
 def score_scratch(frames: Frames, paper: pd.DataFrame, experiment: str) -> Figure:
@@ -128,7 +122,7 @@ def score_scratch(frames: Frames, paper: pd.DataFrame, experiment: str) -> Figur
     runs, score = with_scores(frames), score_name(frames)
     title = f"Pruned, or the same heads from scratch? Experiment “{experiment}”{spread_note(runs)}"
     figure, (axes,) = new_figure(2.7, title, ncols=2)
-    pruned = _pruned(runs)
+    pruned, most = _pruned(runs), int(runs["of"].max())
     _level_lines(axes[0], runs)
     means = over_seeds(pruned, ["total", "score", "score_scratch"])[0]
     axes[0].vlines(means["total"], means["score_scratch"], means["score"], color="#BBBBBB", linewidth=0.8)
@@ -138,20 +132,16 @@ def score_scratch(frames: Frames, paper: pd.DataFrame, experiment: str) -> Figur
     if pruned["score_scratch"].notna().any():
         style = {"marker": "X", "markersize": 5.5, "color": "#D55E00", "label": "same heads, from scratch"}
         mean_line(axes[0], pruned, "total", "score_scratch", **style, **points)
-    most = int(runs["of"].max())
-    axes[0].set(xlim=(most * 1.05, -most * 0.05), xlabel=f"heads left, of {most}", ylabel=f"{score}, test set")
-    axes[0].xaxis.set_major_locator(MaxNLocator(integer=True))
-    axes[0].margins(y=0.12)
-    _label_targets(axes[0], pruned.assign(score=pruned[["score", "score_scratch"]].min(axis=1)), "total")
-    panel(axes[0], "a", score)
-    gain = pruned.assign(share=pruned["total"] / most, loss=pruned["score"] - pruned["score_scratch"]).dropna(
-        subset="loss"
-    )
-    _compare(axes[1], gain)
+    lower = pruned.assign(score=pruned[["score", "score_scratch"]].min(axis=1))
+    _scores(axes[0], lower, "total", most, ("heads left", score))
+    gain = pruned.assign(share=pruned["total"] / most, loss=pruned["score"] - pruned["score_scratch"])
     paper = paper[paper["metric"].isin(runs["metric"])]
-    for corpus, rows in paper.dropna(subset="score_scratch").groupby("corpus", sort=False):
-        _paper_line(axes[1], rows["total"] / rows["of"], rows["score"] - rows["score_scratch"], str(corpus))
-    _shares(axes[1], "heads left", f"{score} minus from scratch")
+    papers = {
+        str(corpus): (rows["total"] / rows["of"], rows["score"] - rows["score_scratch"])
+        for corpus, rows in paper.dropna(subset="score_scratch").groupby("corpus", sort=False)
+    }
+    labels = {"xlabel": "heads left", "ylabel": f"{score} minus from scratch"}
+    _differences(axes[1], gain.dropna(subset="loss"), papers, **labels)
     panel(axes[1], "b", f"gain over scratch{'; paper: Table 2' if len(paper) else ''}")
     shared_legend(figure, list(axes), columns=4)
     return figure
@@ -171,14 +161,8 @@ def heads_by_type(frames: Frames, paper: pd.DataFrame, experiment: str) -> Figur
         for attention in ATTENTIONS:
             if counted and not models[original(attention)].any():
                 continue
-            _lines(
-                each,
-                models,
-                attention,
-                TYPE_COLOURS[attention],
-                TYPE_MARKERS[attention],
-                ATTENTION_LABELS[attention],
-            )
+            style = {"color": TYPE_COLOURS[attention], "marker": TYPE_MARKERS[attention]}
+            mean_line(each, models, "pruned", attention, label=ATTENTION_LABELS[attention], **style)
         of_kind = int(models[own].max(axis=None)) if counted else most // len(ATTENTIONS)
         each.set(xlabel=f"heads pruned, of {most}", ylabel=f"heads left, of {of_kind}")
         _from_zero(each, most, of_kind)
@@ -186,10 +170,6 @@ def heads_by_type(frames: Frames, paper: pd.DataFrame, experiment: str) -> Figur
     panel(axes[1], "b", "paper, WMT (Fig 9)")
     shared_legend(figure, list(axes), columns=3)
     return figure
-
-
-def _lines(axes: Axes, models: pd.DataFrame, column: str, colour: object, marker: str, label: str) -> None:
-    mean_line(axes, models, "pruned", column, marker=marker, color=colour, label=label)
 
 
 def _from_zero(axes: Axes, x: float, y: float) -> None:
@@ -221,28 +201,22 @@ def heads_by_layer(frames: Frames, paper: pd.DataFrame, experiment: str) -> Figu
     ours = _from_unpruned_on(layers)
     title = f"Which decoder layers keep their heads, experiment “{experiment}”{spread_note(layers)}"
     figure, axes = new_figure(4.0, title, nrows=2, ncols=2, sharex="col")
-    letters = iter("abcd")
-    for row, attention in zip(axes, ("dec_self", "dec_enc"), strict=True):
-        for each, models, source in zip(
-            row,
-            (ours, paper.assign(seed=0, target=paper["pruned"])),
-            ("this experiment", "paper, WMT (Fig 10)"),
-            strict=True,
-        ):
-            chosen = models[models["attention"] == attention]
-            if chosen.empty:
-                none_here(each)
-                panel(each, next(letters), f"{ATTENTION_LABELS[attention]}, {source}")
-                continue
-            names = sorted(chosen["layers"].unique(), key=lambda name: float(name.split("+")[0]))
-            colours = sns.color_palette("viridis", n_colors=len(names) + 1)
-            for name, colour, marker in zip(names, colours, "osD^vPX*" * len(names), strict=False):
-                word = "layers" if "+" in name else "layer"
-                _lines(each, chosen[chosen["layers"] == name], "heads", colour, marker, f"{word} {name}")
-            panel(each, next(letters), f"{ATTENTION_LABELS[attention]}, {source}")
-            each.set_ylabel(f"heads left, of {int(chosen['of'].max())}")
-            _from_zero(each, float(models["pruned"].max()), float(chosen["of"].max()))
-            each.legend(loc="lower left", labelspacing=0.25)
-    axes[1, 0].set_xlabel("heads pruned, all kinds of attention")
-    axes[1, 1].set_xlabel("heads pruned, all kinds of attention")
+    sources = {"this experiment": ours, "paper, WMT (Fig 10)": paper.assign(seed=0, target=paper["pruned"])}
+    panels = product(("dec_self", "dec_enc"), sources.items())
+    for each, letter, (attention, (source, models)) in zip(axes.ravel().tolist(), "abcd", panels, strict=True):
+        panel(each, letter, f"{ATTENTION_LABELS[attention]}, {source}")
+        chosen = models[models["attention"] == attention]
+        if chosen.empty:
+            none_here(each)
+            continue
+        names = sorted(chosen["layers"].unique(), key=lambda name: float(name.split("+")[0]))
+        colours = sns.color_palette("viridis", n_colors=len(names) + 1)
+        for name, colour, marker in zip(names, colours, "osD^vPX*" * len(names), strict=False):
+            style = {"color": colour, "marker": marker, "label": f"{'layers' if '+' in name else 'layer'} {name}"}
+            mean_line(each, chosen[chosen["layers"] == name], "pruned", "heads", **style)
+        each.set_ylabel(f"heads left, of {int(chosen['of'].max())}")
+        _from_zero(each, float(models["pruned"].max()), float(chosen["of"].max()))
+        each.legend(loc="lower left", labelspacing=0.25)
+    for each in axes[1]:
+        each.set_xlabel("heads pruned, all kinds of attention")
     return figure

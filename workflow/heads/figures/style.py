@@ -79,9 +79,10 @@ def save(figure: Figure, pdf: Path, png: Path) -> None:
 
 
 def heat_map(axes: Axes, values: NDArray[np.float64], *, limits: tuple[float, float], colours: str) -> Collection:
-    """Draw layers (first at the bottom) by heads as coloured cells; return the cells for a colour bar."""
+    """Draw layers (first at the bottom) by heads as coloured cells, and number both; return the cells."""
     sns.heatmap(values, ax=axes, vmin=limits[0], vmax=limits[1], cmap=colours, linewidths=0.4, cbar=False)
     number_layers(axes, len(values))
+    axes.set_xticks(np.arange(values.shape[1]) + 0.5, [str(head + 1) for head in range(values.shape[1])])
     return axes.collections[0]
 
 
