@@ -22,7 +22,7 @@ OF_TRANSLATORS = [name for name in FIGURES if TRANSLATION in NEEDS[name].tasks]
 def draw(name: str, runs: Sequence[Path]) -> Figure:
     """The figure, as its command draws it."""
     others: list[Any] = [load_reference(file) for file in NEEDS[name].reference]
-    others += [HardConcrete(0.33, -0.1, 1.1, 3.0)] if name in FROM_SETTINGS else []
+    others += [HardConcrete()] if name in FROM_SETTINGS else []
     return FIGURES[name](load_runs(NEEDS[name], runs), *others, run_of(runs[0])[0])
 
 

@@ -29,7 +29,7 @@ from heads.tables.reading import RUN_COLUMNS, Frames, load_reference, load_runs
 
 TABLE1 = load_reference("voita_table1_dependencies.csv")
 OTHER_GATES = {"temperature": 0.7, "low": -0.3, "high": 1.2, "log_alpha_init": -0.5}
-SHAPES = (HardConcrete(0.33, -0.1, 1.1, 3.0), HardConcrete(**OTHER_GATES))
+SHAPES = (HardConcrete(), HardConcrete(**OTHER_GATES))
 WAYS = ("dependent-to-head", "head-to-dependent")
 
 
