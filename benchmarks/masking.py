@@ -21,6 +21,7 @@ import torch
 from torch import Tensor
 
 from heads.analysis.ablation import gates_without, masked_alone
+from heads.config.analyses import TranslateSettings
 from heads.config.trainings import ModelSettings
 from heads.model.encoder import Encoder
 from heads.model.folder import load_model
@@ -31,9 +32,9 @@ from heads.model.transformer import Transformer
 from heads.text.batches import cut, pad
 from heads.text.special_ids import EOS
 from heads.text.vocabulary import Tokens
-from heads.translation.beam_search import beam_search, search_pairs
+from heads.translation.beam_search import beam_search
 from heads.translation.drafts import Drafted
-from heads.translation.scoring import every_pair
+from heads.translation.scoring import every_pair, search_pairs
 
 CPU = torch.device("cpu")
 SENTENCES, MEAN_LENGTH, BATCH_TOKENS, TURNS = 500, 12, (500, 1000, 2000, 4000, 16000), 2
@@ -111,11 +112,11 @@ def by_prefixes(model: Encoder, batches: Sources, masks: Sequence[Collection[Hea
 def by_drafts(model: Transformer, tokens: Tokens, masks: Sequence[Collection[Head]]) -> None:
     """Print the cost of the searches, taking turns mask by mask, and the cost of all heads with drafts."""
     pairs = every_pair(tokens)
-    drafted = Drafted(model, pairs, CPU, batch_tokens=STAGE, limit=SENTENCES)
-    search = partial(search_pairs, model, pairs, CPU, batch_tokens=STAGE, length_penalty=0.6, limit=SENTENCES)
+    wide, greedy = (TranslateSettings(beam, 0.6, STAGE, SENTENCES) for beam in (4, 1))
+    drafted = Drafted(model, pairs, greedy, CPU)
     ways: dict[str, Callable[[Gates | None], dict[int, list[int]]]] = {
-        "a beam of 4": lambda gates: search(beam=4, gates=gates),
-        "greedy": lambda gates: search(beam=1, gates=gates),
+        "a beam of 4": partial(search_pairs, model, pairs, wide, CPU),
+        "greedy": partial(search_pairs, model, pairs, greedy, CPU),
         "greedy by drafts": drafted,
     }
     spent, differ = dict.fromkeys(ways, 0.0), 0

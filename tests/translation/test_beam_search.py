@@ -18,6 +18,7 @@ import heads.model.transformer
 import heads.translation.beam_search
 from few_heads import RECURRENT, hand_made, sentences
 from heads.base.names import ATTENTIONS
+from heads.config.analyses import TranslateSettings
 from heads.model.shape import ModelShape
 from heads.model.transformer import Transformer
 from heads.text.batches import Pairs
@@ -30,8 +31,8 @@ from heads.translation.beam_search import (
     largest,
     length_limit,
     penalty,
-    translate_pairs,
 )
+from heads.translation.scoring import searched
 
 Build = Callable[..., Transformer]
 LENGTHS = (4, 2, 3)
@@ -290,16 +291,9 @@ def test_a_text_is_translated_line_by_line_in_its_own_order(
     offsets = np.cumsum([0, *lengths], dtype=np.int64)
     save_file({"ids": np.concatenate(sources), "offsets": offsets}, tmp_path / "source")
     tokens = Tokens(tmp_path / "source")
-    numbers, texts = translate_pairs(
-        hand_made(tiny_shape),
-        Pairs(tokens, tokens, max_subwords=6),
-        cast("Vocabulary", Words()),
-        torch.device("cpu"),
-        batch_tokens=batch_tokens,
-        beam=2,
-        length_penalty=0.6,
-        limit=limit,
-    )
+    pairs, settings = Pairs(tokens, tokens, max_subwords=6), TranslateSettings(2, 0.6, batch_tokens, limit)
+    words = cast("Vocabulary", Words())
+    numbers, texts = searched(hand_made(tiny_shape), pairs, words, settings, torch.device("cpu"))
     short = [number for number, length in enumerate(lengths) if length <= 6][: limit or None]
     assert len(short) == limit or 9 < len(short) < 23
     assert numbers == short

@@ -12,14 +12,15 @@ from safetensors.numpy import save_file
 
 import heads.translation.drafts
 from heads.analysis.ablation import gates_without, kept_alone, masked_alone
+from heads.config.analyses import TranslateSettings
 from heads.model.sublayers import Gates
 from heads.model.transformer import Transformer
 from heads.text.batches import Pairs, make_batch
 from heads.text.special_ids import EOS
 from heads.text.vocabulary import Tokens
-from heads.translation.beam_search import length_limit, search_pairs
+from heads.translation.beam_search import length_limit
 from heads.translation.drafts import Drafted, said_again
-from heads.translation.scoring import every_pair
+from heads.translation.scoring import every_pair, search_pairs
 
 CPU = torch.device("cpu")
 
@@ -44,7 +45,7 @@ def speaker(tiny_model: Callable[..., Transformer], eos: float, seed: int) -> Tr
 
 def searched(model: Transformer, pairs: Pairs, limit: int, gates: Gates | None) -> dict[int, list[int]]:
     """Greedy search step by step, independent of the batches."""
-    return search_pairs(model, pairs, CPU, batch_tokens=300, beam=1, length_penalty=0.0, limit=limit, gates=gates)
+    return search_pairs(model, pairs, TranslateSettings(1, 0.0, 300, limit), CPU, gates)
 
 
 @pytest.mark.parametrize(("tokens", "limit"), [(1, 13), (40, 0), (1000, 0)])
@@ -54,7 +55,7 @@ def test_what_drafts_give_is_greedy_search_under_every_mask(
     """Some drafts are accepted and some rejected, some end by themselves and some at their limit."""
     monkeypatch.setattr(heads.translation.drafts, "VERIFIED_TOKENS", tokens)
     model, stood = speaker(tiny_model, 1.0, 2), set()
-    drafted = Drafted(model, pairs, CPU, batch_tokens=50, limit=limit)
+    drafted = Drafted(model, pairs, TranslateSettings(1, 0.0, 50, limit), CPU)
     plain = drafted(None)
     assert plain == searched(model, pairs, limit, None)
     assert len(plain) == (limit or 30)
@@ -96,7 +97,7 @@ def test_sentences_that_stay_are_not_searched_again_nor_read_again(
     read: list[int] = []
     monkeypatch.setattr(model, "decode_next", _counted(model.decode_next, steps))
     monkeypatch.setattr(model, "encode", _counted(model.encode, read))
-    drafted = Drafted(model, pairs, CPU, batch_tokens=50, limit=0)
+    drafted = Drafted(model, pairs, TranslateSettings(1, 0.0, 50), CPU)
     plain = drafted(gates_without(model, ()))
     for masked in (set(), {("dec_self", 0, 0)}, {("dec_enc", 1, 2)}):
         steps.clear()

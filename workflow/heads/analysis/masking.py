@@ -80,8 +80,7 @@ def answers_of(
         assert isinstance(model, Transformer)
         pairs = every_pair(tokens)
         if much_alike and search.beam == 1:
-            drafted = Drafted(model, pairs, device, batch_tokens=search.batch_tokens, limit=search.sentences)
-            return partial(_drafted, drafted, target), lines, BLEU
+            return partial(_drafted, Drafted(model, pairs, search, device), target), lines, BLEU
         return partial(_translated, model, pairs, target, search, device), lines, BLEU
     prefixes = Prefixes(model) if much_alike else None
     if isinstance(model, SentenceEncoder):

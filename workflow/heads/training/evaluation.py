@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import torch
 import torch.nn.functional as F
 
+from heads.config.analyses import TranslateSettings
 from heads.config.trainings import TrainingSettings
 from heads.model.encoder import Encoder
 from heads.model.sublayers import Gates
@@ -15,7 +16,8 @@ from heads.text.batches import Pairs
 from heads.text.vocabulary import Vocabulary
 from heads.training.drift import drift
 from heads.training.loop import Evaluate
-from heads.translation.beam_search import bleu, translate_pairs
+from heads.translation.beam_search import bleu
+from heads.translation.scoring import searched
 
 
 def evaluation(
@@ -25,6 +27,7 @@ def evaluation(
 
     references: plain text of the target side, including pairs that are left out; vocabulary: of the target side.
     """
+    greedy = TranslateSettings(1, 0.0, settings.micro_batch_tokens, settings.dev_bleu_sentences)
 
     @torch.no_grad()
     def evaluate(model: Encoder, gates: Gates | None) -> dict[str, float]:
@@ -32,17 +35,7 @@ def evaluation(
         loss, _ = measured(model, pairs, gates, settings, device)
         scores = {"dev_loss": loss}
         if settings.dev_bleu_sentences and isinstance(model, Transformer):
-            numbers, texts = translate_pairs(
-                model,
-                pairs,
-                vocabulary,
-                device,
-                batch_tokens=settings.micro_batch_tokens,
-                beam=1,
-                length_penalty=0.0,
-                limit=settings.dev_bleu_sentences,
-                gates=gates,
-            )
+            numbers, texts = searched(model, pairs, vocabulary, greedy, device, gates)
             scores["dev_bleu"] = round(bleu(texts, [references[i] for i in numbers])["bleu"], 2)
         return scores
 

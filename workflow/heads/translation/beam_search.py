@@ -22,9 +22,7 @@ from torch import Tensor
 from heads.model.linear import linear
 from heads.model.sublayers import Gates
 from heads.model.transformer import DecoderCache, Transformer
-from heads.text.batches import Pairs
 from heads.text.special_ids import BOS, EOS, PAD, UNK
-from heads.text.vocabulary import Vocabulary
 from heads.translation.bleu import COLUMNS as STATISTICS
 
 IMPOSSIBLE = -1e9
@@ -230,53 +228,6 @@ def largest(scores: Tensor, number: int) -> tuple[Tensor, Tensor]:
 def greedy(model: Transformer, source: Tensor, source_mask: Tensor, gates: Gates | None = None) -> list[list[int]]:
     """Greedy translation of each source sentence [B, S], taking the most probable subword at every step."""
     return beam_search(model, source, source_mask, beam=1, length_penalty=0.0, gates=gates)
-
-
-def translate_pairs(
-    model: Transformer,
-    pairs: Pairs,
-    vocabulary: Vocabulary,
-    device: torch.device,
-    *,
-    batch_tokens: int,
-    beam: int,
-    length_penalty: float,
-    limit: int,
-    gates: Gates | None = None,
-) -> tuple[list[int], list[str]]:
-    """Numbers and plain-text translations of the first `limit` pairs (0: all), in file order."""
-    found = search_pairs(
-        model,
-        pairs,
-        device,
-        batch_tokens=batch_tokens,
-        beam=beam,
-        length_penalty=length_penalty,
-        limit=limit,
-        gates=gates,
-    )
-    numbers = sorted(found)
-    return numbers, vocabulary.decode([found[number] for number in numbers])
-
-
-def search_pairs(
-    model: Transformer,
-    pairs: Pairs,
-    device: torch.device,
-    *,
-    batch_tokens: int,
-    beam: int,
-    length_penalty: float,
-    limit: int = 0,
-    gates: Gates | None = None,
-) -> dict[int, list[int]]:
-    """Best translation of each of the first `limit` pairs (0: all), as subword ids by pair number."""
-    found: dict[int, list[int]] = {}
-    for members, batch in pairs.in_order(batch_tokens, limit or None):
-        batch = batch.to(device)
-        ids = beam_search(model, batch.source, batch.source_mask, beam=beam, length_penalty=length_penalty, gates=gates)
-        found.update(zip(members.tolist(), ids, strict=True))
-    return found
 
 
 def bleu(hypotheses: Sequence[str], references: Sequence[str]) -> dict[str, Any]:

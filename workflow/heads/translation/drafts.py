@@ -13,24 +13,27 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from heads.config.analyses import TranslateSettings
 from heads.model.prefixes import Prefixes
 from heads.model.sublayers import Gates
 from heads.model.transformer import Transformer
 from heads.text.batches import Batch, Pairs, cut, make_batch
-from heads.translation.beam_search import NEVER_SAID, limits_of, search_pairs
+from heads.translation.beam_search import NEVER_SAID, limits_of
+from heads.translation.scoring import search_pairs
 
 VERIFIED_TOKENS = 1000
 """Source tokens per batch of drafts to verify; few, so that little of it is padding."""
 
 
 class Drafted:
-    """Greedy search on the sources of the first `limit` pairs (0: all) by one model, whose weights must not change."""
+    """Greedy search on the sources of the first `settings.sentences` pairs (0: all) by one model.
 
-    def __init__(
-        self, model: Transformer, pairs: Pairs, device: torch.device, *, batch_tokens: int, limit: int
-    ) -> None:
-        self.model, self.device, self.batch_tokens = model, device, batch_tokens
-        self.pairs = pairs.only(pairs.index[: limit or None])
+    The weights of the model must not change, and the settings' beam has to be 1.
+    """
+
+    def __init__(self, model: Transformer, pairs: Pairs, settings: TranslateSettings, device: torch.device) -> None:
+        self.model, self.settings, self.device = model, settings, device
+        self.pairs = pairs.only(pairs.index[: settings.sentences or None])
         self.drafts: dict[int, list[int]] = {}
         self.batches: list[tuple[list[int], Batch]] = []
         """Sentence numbers, with a batch of their sources and drafts."""
@@ -51,9 +54,7 @@ class Drafted:
         return self.drafts | self._searched(self.pairs.only(sorted(changed)), gates)
 
     def _searched(self, pairs: Pairs, gates: Gates | None) -> dict[int, list[int]]:
-        return search_pairs(
-            self.model, pairs, self.device, batch_tokens=self.batch_tokens, beam=1, length_penalty=0.0, gates=gates
-        )
+        return search_pairs(self.model, pairs, self.settings, self.device, gates)
 
     def _batches(self) -> Iterator[tuple[list[int], Batch]]:
         drafts = {number: np.array(ids, np.int32) for number, ids in self.drafts.items()}

@@ -14,12 +14,25 @@ from heads.model.sublayers import Gates
 from heads.model.transformer import Transformer
 from heads.text.batches import Pairs
 from heads.text.vocabulary import Tokens, Vocabulary
-from heads.translation.beam_search import bleu, translate_pairs
+from heads.translation.beam_search import beam_search, bleu
 
 
 def every_pair(source: Tokens) -> Pairs:
     """All sentences of a text, however long, as pairs whose source is to be translated; the target is not used."""
     return Pairs(source, source, int(source.lengths.max(initial=0)))
+
+
+def search_pairs(
+    model: Transformer, pairs: Pairs, settings: TranslateSettings, device: torch.device, gates: Gates | None = None
+) -> dict[int, list[int]]:
+    """Best translation of each of the first `settings.sentences` pairs (0: all), as subword ids by pair number."""
+    found: dict[int, list[int]] = {}
+    beam, alpha = settings.beam, settings.length_penalty
+    for members, batch in pairs.in_order(settings.batch_tokens, settings.sentences or None):
+        batch = batch.to(device)
+        ids = beam_search(model, batch.source, batch.source_mask, beam=beam, length_penalty=alpha, gates=gates)
+        found.update(zip(members.tolist(), ids, strict=True))
+    return found
 
 
 def searched(
@@ -30,18 +43,10 @@ def searched(
     device: torch.device,
     gates: Gates | None = None,
 ) -> tuple[list[int], list[str]]:
-    """Numbers and translations of the first `settings.sentences` sentences (0: all), with the settings' search."""
-    return translate_pairs(
-        model,
-        pairs,
-        vocabulary,
-        device,
-        batch_tokens=settings.batch_tokens,
-        beam=settings.beam,
-        length_penalty=settings.length_penalty,
-        limit=settings.sentences,
-        gates=gates,
-    )
+    """Numbers and plain-text translations of the first `settings.sentences` pairs (0: all), in file order."""
+    found = search_pairs(model, pairs, settings, device, gates)
+    numbers = sorted(found)
+    return numbers, vocabulary.decode([found[number] for number in numbers])
 
 
 def chrf(hypotheses: Sequence[str], references: Sequence[str]) -> dict[str, Any]:
