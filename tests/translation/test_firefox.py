@@ -19,7 +19,7 @@ from heads.model.folder import load_folder, save_folder
 from heads.model.head_removal import prune
 from heads.model.transformer import Transformer
 from heads.translation.export import export
-from heads.translation.readers import READERS, Wishes, import_model
+from heads.translation.readers import import_model
 from heads.translation.stream import open_translator, translated
 
 engine = pytest.importorskip(
@@ -166,6 +166,5 @@ def test_a_pair_that_neither_the_package_nor_the_cache_has_says_what_to_run_or_t
 
 
 def test_a_prefix_is_refused(tmp_path: Path) -> None:
-    found, place = format_of("firefox/en-pt")
     with pytest.raises(UserError, match="one target language"):
-        READERS[found.name].vocabularies(place, tmp_path, Wishes(prefix=">>por<<"))
+        import_model("firefox/en-pt", tmp_path / "ours", prefix=">>por<<")

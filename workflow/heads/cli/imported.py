@@ -36,7 +36,7 @@ def run(arguments: argparse.Namespace) -> str:
     settings, training = section(BaselineSettings, content["baseline"]), section(TrainingSettings, content["training"])
     found, folder = format_of(settings.pretrained, content.get(TASK, TRANSLATION))
     languages = (settings.source_language, settings.target_language)
-    model = READERS[found.name].model(folder, Wishes("", settings.labels, arguments.seed, *languages))
+    model = READERS[found.name](folder, Wishes("", settings.labels, arguments.seed, languages)).model()
     if not settings.fine_tuning_updates:
         scores = save_untrained(job, model, training)
         arguments.checkpoints.mkdir(parents=True, exist_ok=True)

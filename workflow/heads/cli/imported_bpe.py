@@ -25,5 +25,5 @@ def run(arguments: argparse.Namespace) -> None:
     settings = section(BaselineSettings, content["baseline"])
     found, folder = format_of(settings.pretrained, content.get(TASK, TRANSLATION))
     languages = (settings.source_language, settings.target_language)
-    wishes = Wishes(settings.prefix, settings.labels, 0, *languages)
-    READERS[found.name].vocabularies(folder, arguments.out_folder, wishes)
+    wishes = Wishes(settings.prefix, settings.labels, languages=languages)
+    READERS[found.name](folder, wishes).write_vocabularies(arguments.out_folder)

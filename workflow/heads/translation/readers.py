@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from heads.base.files import UserError, write_text
@@ -37,80 +38,70 @@ class Wishes:
     labels: Sequence[str] = ()
     seed: int = 0
     """For weights that the model came without."""
-    source_language: str = ""
-    target_language: str = ""
-    """As a multilingual model calls them."""
+    languages: tuple[str, str] = NO_LANGUAGES
+    """Of source and target, as a multilingual model calls them."""
 
 
 @dataclass(frozen=True, slots=True)
-class Reader:
-    """The functions that read a format."""
+class Read:
+    """A third-party model that was read, and the two things that are made of it."""
 
-    model: Callable[[Path, Wishes], Encoder]
-    """Returns the model, in evaluation mode."""
-    vocabularies: Callable[[Path, Path, Wishes], None]
-    """Writes the vocabularies of a folder into another, and the model's original files beside them."""
+    model: Callable[[], Encoder]
+    """Returns the model as one of ours, in evaluation mode."""
+    write_vocabularies: Callable[[Path], None]
+    """Writes its vocabularies into a folder, and its original files beside them."""
 
 
-def _bert(folder: Path, wishes: Wishes) -> Encoder:
+def _bert(folder: Path, wishes: Wishes) -> Read:
     theirs = read_bert(folder)
-    if anew := drawn_anew(theirs):
-        print(anew, file=sys.stderr)
-    return model_of_bert(theirs, wishes.labels, wishes.seed)
+
+    def model() -> Encoder:
+        if anew := drawn_anew(theirs):
+            print(anew, file=sys.stderr)
+        return model_of_bert(theirs, wishes.labels, wishes.seed)
+
+    return Read(model, lambda place: write_subwords_and_labels(theirs, place, labels_of(theirs, wishes.labels)))
 
 
-def _bert_vocabulary(folder: Path, place: Path, wishes: Wishes) -> None:
-    theirs = read_bert(folder)
-    write_subwords_and_labels(theirs, place, labels_of(theirs, wishes.labels))
+def _fairseq(folder: Path, wishes: Wishes) -> Read:
+    _refuse_prefix(wishes, "gets its languages from --source-language and --target-language")
+    theirs = read_fairseq(folder, wishes.languages)
+
+    def model() -> Encoder:
+        frame = frame_of(theirs, *wishes.languages)
+        return model_of_marian(theirs, frame.target[0] if frame.forced else 0)
+
+    return Read(model, lambda place: write_fairseq_vocabularies(theirs, place, *wishes.languages))
 
 
-def _no_prefix(wishes: Wishes, why: str) -> None:
+def _marian(folder: Path, wishes: Wishes) -> Read:
+    _refuse_languages(wishes)
+    theirs = read_marian(folder)
+    return Read(partial(model_of_marian, theirs), lambda place: write_vocabularies(theirs, place, wishes.prefix))
+
+
+def _firefox(folder: Path, wishes: Wishes) -> Read:
+    _refuse_prefix(wishes, "has one target language")
+    _refuse_languages(wishes)
+    theirs = read_firefox(folder)
+    return Read(partial(model_of_firefox, theirs), partial(write_firefox_vocabularies, theirs))
+
+
+def _refuse_prefix(wishes: Wishes, why: str) -> None:
     if wishes.prefix:
         raise UserError(f"this model {why}: leave the prefix out.")
 
 
-def _no_languages(wishes: Wishes) -> None:
-    if wishes.source_language or wishes.target_language:
+def _refuse_languages(wishes: Wishes) -> None:
+    if any(wishes.languages):
         raise UserError("--source-language and --target-language are for M2M100, NLLB and mBART: leave them out.")
 
 
-def _firefox_vocabularies(folder: Path, place: Path, wishes: Wishes) -> None:
-    _no_prefix(wishes, "has one target language")
-    _no_languages(wishes)
-    write_firefox_vocabularies(read_firefox(folder), place)
-
-
-def _marian_vocabularies(folder: Path, place: Path, wishes: Wishes) -> None:
-    _no_languages(wishes)
-    write_vocabularies(read_marian(folder), place, wishes.prefix)
-
-
-def _fairseq_vocabularies(folder: Path, place: Path, wishes: Wishes) -> None:
-    _no_prefix(wishes, "gets its languages from --source-language and --target-language")
-    languages = wishes.source_language, wishes.target_language
-    write_fairseq_vocabularies(read_fairseq(folder, languages), place, *languages)
-
-
-def _fairseq(folder: Path, wishes: Wishes) -> Encoder:
-    languages = wishes.source_language, wishes.target_language
-    theirs = read_fairseq(folder, languages)
-    frame = frame_of(theirs, *languages)
-    return model_of_marian(theirs, frame.target[0] if frame.forced else 0)
-
-
-def _marian(folder: Path, wishes: Wishes) -> Encoder:
-    return model_of_marian(read_marian(folder))
-
-
-def _firefox(folder: Path, wishes: Wishes) -> Encoder:
-    return model_of_firefox(read_firefox(folder))
-
-
-READERS = {
-    "bert": Reader(_bert, _bert_vocabulary),
-    "fairseq": Reader(_fairseq, _fairseq_vocabularies),
-    "marian": Reader(_marian, _marian_vocabularies),
-    "firefox": Reader(_firefox, _firefox_vocabularies),
+READERS: Mapping[str, Callable[[Path, Wishes], Read]] = {
+    "bert": _bert,
+    "fairseq": _fairseq,
+    "marian": _marian,
+    "firefox": _firefox,
 }
 """By the name of the format."""
 
@@ -123,11 +114,10 @@ def import_model(pretrained: str, out: Path, prefix: str = "", languages: tuple[
     model.
     """
     found, folder = format_of(pretrained)
-    source, target = languages
-    reader, wishes = READERS[found.name], Wishes(prefix, source_language=source, target_language=target)
-    model, origin = reader.model(folder, wishes), made_by()
+    theirs = READERS[found.name](folder, Wishes(prefix, languages=languages))
+    model, origin = theirs.model(), made_by()
     with new_folder(out) as stage:
-        reader.vocabularies(folder, stage, wishes)
+        theirs.write_vocabularies(stage)
         about = about_of(stage)
         facts = {"experiment": "imported", "run": (about or {})["name"], "updates": 0, "total_updates": 0}
         save_folder(model, stage, facts, origin)
