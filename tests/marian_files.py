@@ -12,7 +12,7 @@ import pytest
 import yaml
 from numpy.typing import NDArray
 
-from heads.formats.marian_items import MarianFile, new_file
+from heads.formats.marian_items import Item, MarianFile, packed
 from heads.formats.marian_shape import shape_of, shapes_of
 
 FLOAT, MATRIX, TEXT = 0x404, 0x4101, 0x101
@@ -63,7 +63,10 @@ def small_file(**options: object) -> MarianFile:
         name: generator.normal(0, 0.3, shape).astype(np.float32)
         for name, shape in sorted(shapes_of(shape_of(Path("small.bin"), told)).items())
     }
-    return new_file(tensors, told, [name for name, value in tensors.items() if value.shape[0] > 1])
+    kinds = {name: MATRIX if value.shape[0] > 1 else FLOAT for name, value in tensors.items()}
+    items = {name: packed(name, value, kinds[name]) for name, value in tensors.items()}
+    name, kind, size, text = text_of(told)
+    return MarianFile({**items, name.decode(): Item(name.decode(), kind, tuple(size), text)})
 
 
 def packaged() -> list[Path]:

@@ -35,9 +35,8 @@ from heads.formats.marian_items import (
     aligned,
     used_bytes,
 )
+from heads.formats.marian_parts import VERSION, ZIP
 
-VERSION = 1
-ZIP = b"PK\x03\x04"
 FOREIGN = {0x402: "float16", 0x4102: "intgemm16", 0x802: "packed16", 0x1801: "packed8avx2", 0x2801: "packed8avx512"}
 """Types that Marian writes for one kind of processor or no longer uses; they are not supported."""
 NPY_TYPES = {b"<f4": FLOAT32, b"|i1": INT8, b"<i1": INT8, b"|u1": INT8}

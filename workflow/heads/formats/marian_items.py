@@ -8,7 +8,7 @@ m = 127 / max|weight|. The numbers of in x out weights are stored transposed, ou
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -99,15 +99,6 @@ class MarianFile:
                 used = used_bytes(item.kind, item.shape)
                 items[name] = replace(item, data=made[:used] + item.data[used:])
         return MarianFile(items, self.gap)
-
-
-def new_file(
-    tensors: Mapping[str, NDArray[np.float32]], options: Mapping[str, Any], quantised: Collection[str] = ()
-) -> MarianFile:
-    """A file of float32 tensors (8-bit matrices for those in `quantised`) and training options."""
-    items = {name: packed(name, value, INTGEMM8 if name in quantised else FLOAT32) for name, value in tensors.items()}
-    text = yaml.safe_dump(dict(options)).encode("utf-8") + b"\0"
-    return MarianFile({**items, OPTIONS: Item(OPTIONS, INT8, (len(text),), text)})
 
 
 def packed(name: str, numbers: NDArray[np.float32], kind: int, multiplier: float | None = None) -> Item:

@@ -14,9 +14,12 @@ from pathlib import Path
 import yaml
 
 from heads.base.files import UserError
-from heads.formats.marian_file import VERSION, ZIP
-from heads.formats.marian_shortlist import is_shortlist
+from heads.base.marian import CONFIG, LICENCES
 
+VERSION = 1
+ZIP = b"PK\x03\x04"
+MAGIC = 0xF11A48D5013417F5
+"""A `.bin` model begins with VERSION and a shortlist with MAGIC, both as uint64; an `.npz` is a ZIP."""
 SEGMENTER = ".spm"
 OPTIMIZER = ".optimizer.npz"
 """Ending of the file with an optimizer's state, which Marian writes beside the model that it trains."""
@@ -36,8 +39,8 @@ class MarianParts:
 
 
 def is_marian(place: Path) -> bool:
-    """Whether a path is a Marian model file, or a folder with one."""
-    return _is_model(place) or (place.is_dir() and bool(_models(place)))
+    """Whether a path is a Marian model file or a folder with one, and not in transformers' format."""
+    return not (place / CONFIG).is_file() and (_is_model(place) or (place.is_dir() and bool(_models(place))))
 
 
 def find_parts(place: Path) -> MarianParts:
@@ -51,6 +54,16 @@ def find_parts(place: Path) -> MarianParts:
     return MarianParts(_model(folder) if place.is_dir() else place, _vocabularies(folder), _shortlist(folder))
 
 
+def files_of(place: Path) -> list[Path]:
+    """The model file, vocabularies, shortlist, licences and all YAML and JSON files, even those of one engine alone."""
+    parts = find_parts(place)
+    folder = parts.model.parent
+    shortlist = [parts.shortlist] if parts.shortlist else []
+    described = sorted([*folder.glob("*.yml"), *folder.glob("*.json")])
+    licences = [folder / name for name in LICENCES if (folder / name).is_file()]
+    return list(dict.fromkeys([parts.model, *parts.vocabularies, *shortlist, *described, *licences]))
+
+
 def _is_model(path: Path) -> bool:
     """Whether a file begins like a Marian model."""
     if path.suffix not in (".bin", ".npz") or path.name.endswith(OPTIMIZER) or not path.is_file():
@@ -58,6 +71,12 @@ def _is_model(path: Path) -> bool:
     with path.open("rb") as stream:
         start = stream.read(8)
     return start.startswith(ZIP) if path.suffix == ".npz" else start == struct.pack("<Q", VERSION)
+
+
+def is_shortlist(path: Path) -> bool:
+    """Whether a file begins like a shortlist, whose name ends like that of a model."""
+    with path.open("rb") as stream:
+        return stream.read(8) == struct.pack("<Q", MAGIC)
 
 
 def _models(folder: Path) -> list[Path]:

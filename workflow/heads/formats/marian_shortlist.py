@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heads.base.files import UserError
+from heads.formats.marian_parts import MAGIC
 
-MAGIC = 0xF11A48D5013417F5
 HEADER = struct.Struct("<6Q")
 
 
@@ -41,12 +41,6 @@ class Shortlist:
         """
         likely = [self.targets[self.offsets[source] : self.offsets[source + 1]] for source in {*sources}]
         return np.unique(np.concatenate([np.arange(self.first), *likely]).astype(np.int64))
-
-
-def is_shortlist(path: Path) -> bool:
-    """Whether a file begins like a shortlist, whose name ends like that of a model."""
-    with path.open("rb") as stream:
-        return stream.read(8) == struct.pack("<Q", MAGIC)
 
 
 def read_shortlist(path: Path, vocabularies: tuple[int, int]) -> Shortlist:

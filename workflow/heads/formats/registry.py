@@ -13,7 +13,7 @@ from heads.base import bert, fairseq, marian
 from heads.base.files import UserError
 from heads.base.names import CLASSIFICATION, TRANSLATION
 from heads.base.packaged import place_of
-from heads.formats import firefox
+from heads.formats import marian_parts
 
 Heads = dict[str, tuple[int, int]]
 """Layers and heads per layer for each kind of attention."""
@@ -39,10 +39,29 @@ def _has_config(folder: Path) -> bool:
     return (folder / marian.CONFIG).is_file()
 
 
+def _heads_of_firefox(place: Path) -> Heads:
+    """Layers and heads per layer for each kind of attention, from the options in the model file.
+
+    Empty if the file cannot be read: the import says what is wrong.
+    """
+    from heads.formats.marian_file import read
+    from heads.formats.marian_shape import shape_of
+
+    try:
+        model = marian_parts.find_parts(place).model
+        shape = shape_of(model, read(model).options())
+    except (UserError, ValueError):
+        return {}
+    layers = {"enc_self": shape.encoder_layers, "dec_self": shape.decoder_layers, "dec_enc": shape.decoder_layers}
+    if shape.recurrent:
+        del layers["dec_self"]
+    return {kind: (count, shape.heads) for kind, count in layers.items()}
+
+
 FORMATS = (
     Format("bert", CLASSIFICATION, _has_config, bert.files_of, bert.heads_of, bert.not_there),
     Format("fairseq", TRANSLATION, fairseq.fits, fairseq.files_of, marian.heads_of, fairseq.not_there),
-    Format("firefox", TRANSLATION, firefox.fits, firefox.files_of, firefox.heads_of, marian.not_there),
+    Format("firefox", TRANSLATION, marian_parts.is_marian, marian_parts.files_of, _heads_of_firefox, marian.not_there),
     Format("marian", TRANSLATION, _has_config, marian.files_of, marian.heads_of, marian.not_there),
 )
 """If none of the formats of a task fits, the last one is used."""

@@ -19,10 +19,9 @@ from torch import Tensor
 
 from heads.base.files import UserError
 from heads.base.names import SIDES
-from heads.formats.firefox import files_of
 from heads.formats.marian_file import read
 from heads.formats.marian_items import MarianFile
-from heads.formats.marian_parts import MarianParts, find_parts
+from heads.formats.marian_parts import MarianParts, files_of, find_parts
 from heads.formats.marian_shape import MarianShape, check_tensors, shape_of
 from heads.model.shape import SSRU, ModelShape
 from heads.model.transformer import Transformer

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from heads.base.files import UserError
-from heads.formats.firefox import files_of
 from heads.formats.marian_file import write
+from heads.formats.marian_parts import files_of
 from heads.model.head_removal import attention_name
 from heads.model.shape import ModelShape
 from heads.model.transformer import Transformer
