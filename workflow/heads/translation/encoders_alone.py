@@ -20,7 +20,6 @@ from heads.text.vocabulary import facts_beside
 from heads.text.wordpieces import WordPieces, write_word_pieces
 from heads.translation.agreement import TOLERANCE
 from heads.translation.bert_folder import BertFolder, read_bert
-from heads.translation.encoder_to_onnx import agreement_of_encoder, write_encoder
 from heads.translation.encoder_uses import FOLDER_USE, use_of
 from heads.translation.export import export, exported_already, new_folder
 from heads.translation.export_page import head_table
@@ -37,6 +36,7 @@ from heads.translation.from_bert import (
 from heads.translation.importing import write_origin
 from heads.translation.model_folder import PRETRAINED, VOCABULARIES, vocabulary_folder
 from heads.translation.to_bert import agreement_of_bert, random_examples, write_bert, write_tokenizer
+from heads.translation.to_onnx import agreement_of_encoder, write_encoder
 
 FORMATS = ("folder", "huggingface", "onnx")
 SOURCE, TARGET = VOCABULARIES

@@ -1,7 +1,8 @@
-"""Export a trained model as two ONNX graphs, encoder and decoder step, with a script that translates with them.
+"""Export a model as ONNX graphs: a translator as encoder and decoder step, with a script that translates with them.
 
-B batch, S source length, D width, V vocabulary. An attention without heads keeps nothing, so it has no inputs and
-outputs.
+An encoder that translates nothing is one graph, from ids to label logits or to a sentence vector.
+B batch, S source length, D width (or number of labels), V vocabulary. An attention without heads keeps nothing, so it
+has no inputs and outputs.
 """
 
 from __future__ import annotations
@@ -19,15 +20,20 @@ import torch
 from torch import Tensor, nn
 
 from heads.base.files import UserError
+from heads.model.classifier import ExampleEncoder
 from heads.model.encoder import Embedding
 from heads.model.kept import Kept
+from heads.model.shape import LEARNED
 from heads.model.sublayers import Pass, Step, parts_of, run_through
 from heads.model.transformer import Transformer
-from heads.text.special_ids import BOS, EOS
+from heads.text.special_ids import BOS, EOS, PAD
 from heads.translation.agreement import POSITIONS, Pair, largest_difference
 
 SCRIPT = Path(__file__).with_name("translate_onnx.py")
 """The script that goes with the graphs, as translate.py."""
+ENCODER, STEP = "encoder.onnx", "step.onnx"
+OUTPUTS = {True: "logits", False: "vectors"}
+"""The output of an encoder that translates nothing, by whether it classifies."""
 
 
 class _Encoder(nn.Module):
@@ -75,6 +81,24 @@ class _Step(nn.Module):
         return self.model.projection(self.model.decoder_norm(states))[:, 0], grown
 
 
+class _EncoderAlone(nn.Module):
+    """Map ids [B, S] and mask [B, S] to logits or vectors [B, D]."""
+
+    def __init__(self, model: ExampleEncoder) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, source: Tensor, source_mask: Tensor) -> Tensor:
+        """Logits or vector of each example."""
+        model = self.model
+        # Not `encode`, which branches on whether anything is padded: a graph cannot.
+        states = run_through(
+            parts_of(model.encoder), model.source_embedding(source), Pass(mask=source_mask[:, None, None])
+        )
+        answers: Tensor = model.projection(model.summed_up(model.encoder_norm(states), source_mask))
+        return answers[:, 0]
+
+
 def write_onnx(model: Transformer, folder: Path) -> None:
     """Write encoder.onnx, step.onnx and the script into a folder.
 
@@ -93,13 +117,13 @@ def write_onnx(model: Transformer, folder: Path) -> None:
     batch, length, past = (torch.export.Dim(name) for name in ("batch", "source_length", "past"))
     mask, of_mask = torch.ones(2, 5, dtype=torch.bool), {0: batch, 1: length}
     write_graph(
-        folder / "encoder.onnx",
+        folder / ENCODER,
         _Encoder(model),
         {"source": (torch.full((2, 5), EOS), of_mask), "source_mask": (mask, of_mask)},
         ["memory", *source],
     )
     write_graph(
-        folder / "step.onnx",
+        folder / STEP,
         _Step(model),
         {
             "subword": (torch.full((2, 1), BOS), {0: batch}),
@@ -112,6 +136,23 @@ def write_onnx(model: Transformer, folder: Path) -> None:
         [*source, *own],
     )
     shutil.copyfile(SCRIPT, folder / "translate.py")
+
+
+def write_encoder(model: ExampleEncoder, folder: Path) -> None:
+    """Write encoder.onnx, without the pruned heads, into a folder.
+
+    Raises UserError if the ONNX libraries are not installed, or if the model's positions are not learnt.
+    """
+    if model.shape.positions != LEARNED:
+        raise UserError("--format onnx needs a model with learnt positions, such as a BERT: use --format folder.")
+    need_libraries()
+    batch, length = (torch.export.Dim(name) for name in ("batch", "length"))
+    varying = {0: batch, 1: length}
+    inputs = {
+        "source": (torch.full((2, 5), EOS), varying),
+        "source_mask": (torch.ones(2, 5, dtype=torch.bool), varying),
+    }
+    write_graph(folder / ENCODER, _EncoderAlone(model), inputs, [OUTPUTS[model.shape.classifies]])
 
 
 def need_libraries() -> None:
@@ -165,6 +206,23 @@ def agreement_of_onnx(model: Transformer, folder: Path, pairs: Sequence[Pair]) -
         log_probs = theirs.score([*source, EOS], [BOS, *target])
         found.append(torch.from_numpy(log_probs[np.arange(len(target) + 1), [*target, EOS]]))
     return largest_difference(model, pairs, found)
+
+
+@torch.inference_mode()
+def agreement_of_encoder(model: ExampleEncoder, folder: Path, examples: Sequence[Sequence[int]]) -> float:
+    """Largest difference between our model and the graph, in label log-probabilities or vector components."""
+    from onnxruntime import InferenceSession
+
+    session, worst = InferenceSession(str(folder / ENCODER), providers=["CPUExecutionProvider"]), 0.0
+    for ids in examples:
+        source = torch.tensor([[*ids]])
+        given = {"source": source.numpy(), "source_mask": np.asarray(source > PAD)}
+        theirs = torch.from_numpy(session.run(None, given)[0])
+        ours = _EncoderAlone(model)(source, source > PAD)
+        if model.shape.classifies:
+            ours, theirs = ours.log_softmax(-1), theirs.log_softmax(-1)
+        worst = max(worst, float((ours - theirs).abs().max()))
+    return worst
 
 
 def _positions(model: Transformer, embedding: Embedding) -> Tensor:
