@@ -21,8 +21,7 @@ from heads.translation.fairseq_folder import read_fairseq
 from heads.translation.from_bert import drawn_anew, labels_of, model_of_bert
 from heads.translation.from_firefox import model_of_firefox, read_firefox, write_firefox_vocabularies
 from heads.translation.from_marian import model_of_marian
-from heads.translation.importing import write_vocabularies
-from heads.translation.importing_fairseq import frame_of, write_fairseq_vocabularies
+from heads.translation.importing import frame_of, write_fairseq_vocabularies, write_vocabularies
 from heads.translation.marian_folder import read_marian
 from heads.translation.model_folder import about_of
 
