@@ -121,7 +121,7 @@ def _of_words(folder: Path) -> dict[str, Any]:
         raise UserError(f"{folder} has neither {WORD_PIECES} nor {VOCAB}: copy one from the same model.") from None
     except ValueError as error:
         raise UserError(f"{path} is not UTF-8 ({error}): copy it again.") from None
-    tokenizer = read_object(folder / TOKENIZER) if (folder / TOKENIZER).is_file() else {}
+    tokenizer = read_object(folder / TOKENIZER, {})
     numbers = {subword: number for number, subword in enumerate(subwords)}
     if len(numbers) < len(subwords):
         raise UserError(f"{path} has a subword twice: copy it again.")

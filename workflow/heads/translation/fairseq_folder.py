@@ -137,7 +137,7 @@ def described_folder(folder: Path, languages: tuple[str, str] = ("", "")) -> Fai
     found = FairseqFolder(
         folder,
         config,
-        read_object(folder / GENERATION) if (folder / GENERATION).is_file() else config,
+        read_object(folder / GENERATION, config),
         (names, names),
         (segmenter, segmenter),
         {},

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TypeVar
 
 import torch
 from torch import Tensor
@@ -17,10 +16,10 @@ from heads.base.files import UserError
 from heads.base.marian import CONFIG
 from heads.base.names import CLASSIFICATION, KINDS_OF
 from heads.model.classifier import Classifier
-from heads.model.encoder import Encoder
 from heads.model.sentence_encoder import SentenceEncoder
 from heads.model.shape import LEARNED, ModelShape, full_heads
 from heads.translation.bert_folder import SAVED_BY, BertFolder
+from heads.translation.marian_folder import Model, filled, weight_called
 
 SPECIAL = ("[PAD]", "[CLS]", "[SEP]", "[UNK]")
 """BERT's special tokens in the order of our special ids."""
@@ -52,7 +51,6 @@ LAYER = {
 SUBWORDS = "source_embedding.subwords.weight"
 EMBEDDING = ("embedding",)
 """Placeholder for the labels of a model without any."""
-Model = TypeVar("Model", bound=Encoder)
 
 
 def model_of_bert(folder: BertFolder, labels: Sequence[str] = (), seed: int = 0) -> Classifier:
@@ -68,30 +66,24 @@ def model_of_bert(folder: BertFolder, labels: Sequence[str] = (), seed: int = 0)
         rows = len(names) if part == CLASSIFIER else model.shape.width
         tensors[f"{part}.weight"] = torch.randn(rows, model.shape.width, generator=drawn) * SPREAD
         tensors[f"{part}.bias"] = torch.zeros(rows)
-    return _filled(model, folder, tensors)
+    return _with_weights(model, folder, tensors)
 
 
 def sentence_encoder_of_bert(folder: BertFolder) -> SentenceEncoder:
     """Our sentence encoder with the weights of a BERT, in evaluation mode. Raises UserError as `model_of_bert` does."""
-    return _filled(SentenceEncoder(shape_of_bert(folder, 0)), folder, folder.tensors)
+    return _with_weights(SentenceEncoder(shape_of_bert(folder, 0)), folder, folder.tensors)
 
 
-def _filled(model: Model, folder: BertFolder, tensors: Mapping[str, Tensor]) -> Model:
+def _with_weights(model: Model, folder: BertFolder, tensors: Mapping[str, Tensor]) -> Model:
     """The model filled with weights under BERT's names, in evaluation mode."""
-    expected = model.state_dict()
-    weights = {ours: _taken(folder, tensors, theirs) for ours, theirs in names_of(model.shape)}
+    weights = {ours: weight_called(folder.path, tensors, theirs) for ours, theirs in names_of(model.shape)}
     if len(weights[SUBWORDS]) != len(folder.subwords):
         raise UserError(
             f"{folder.path} has a vocabulary that does not fit its weights, {len(folder.subwords)} subwords for "
             f"{len(weights[SUBWORDS])} rows: take all files from the same model."
         )
     weights[SUBWORDS] = weights[SUBWORDS][order_of(folder)]
-    for name, value in expected.items():
-        if weights[name].shape != value.shape:
-            sizes = " and not ".join(" x ".join(map(str, part.shape)) for part in (weights[name], value))
-            raise UserError(f"{folder.path}: the weights of {name} are {sizes}, as {CONFIG} says: copy both again.")
-    model.load_state_dict(weights)
-    return model.eval()
+    return filled(model, folder.path, weights)
 
 
 def lacking(folder: BertFolder) -> list[str]:
@@ -194,9 +186,3 @@ def names_of(shape: ModelShape) -> Iterator[tuple[str, str]]:
         for ours, theirs in LAYER.items():
             for part in ("weight", "bias"):
                 yield f"encoder.{layer}.{ours}.{part}", f"bert.encoder.layer.{layer}.{theirs}.{part}"
-
-
-def _taken(folder: BertFolder, tensors: Mapping[str, Tensor], name: str) -> Tensor:
-    if name not in tensors:
-        raise UserError(f"{folder.path} has no weights called {name}: copy model.safetensors again.")
-    return tensors[name]

@@ -22,7 +22,7 @@ from heads.base.marian import CONFIG, TARGET_VOCAB, VOCAB
 from heads.model.shape import LEARNED, ModelShape
 from heads.model.transformer import Transformer
 from heads.text.special_ids import BOS, EOS, PAD
-from heads.translation.marian_folder import MarianFolder
+from heads.translation.marian_folder import MarianFolder, filled, weight_called
 
 ACTIVATIONS = {"relu": "relu", "silu": "silu", "swish": "silu", "gelu": "gelu"}
 """Our names of activations by transformers' names."""
@@ -151,8 +151,8 @@ def model_of_marian(folder: MarianFolder, first: int = 0) -> Transformer:
     """
     matrices, numberings = matrices_of(folder), numberings_of(folder)
     source, target = numberings
-    model = Transformer(shape_of_marian(folder, matrices, numberings, first)).eval()
-    weights = {ours: _taken(folder, folder.tensors.get(theirs), theirs) for ours, theirs in names_of(model.shape)}
+    model = Transformer(shape_of_marian(folder, matrices, numberings, first))
+    weights = {ours: weight_called(folder.path, folder.tensors, theirs) for ours, theirs in names_of(model.shape)}
     for ours in weights.keys() & {"source_embedding.positions.weight", "target_embedding.positions.weight"}:
         weights[ours] = weights[ours][OFFSET:]
     for ours, name, rows in (
@@ -172,13 +172,7 @@ def model_of_marian(folder: MarianFolder, first: int = 0) -> Transformer:
         weights["projection.bias"][[PAD, BOS]] -= math.log(2)
     if target.rows[EOS] == target.rows[BOS]:
         weights["projection.bias"][BOS] = NEVER_LIKELY
-    expected = model.state_dict()
-    for name, value in expected.items():
-        if weights[name].shape != value.shape:
-            sizes = " and not ".join(" x ".join(map(str, part.shape)) for part in (weights[name], value))
-            raise UserError(f"{folder.path}: the weights of {name} are {sizes}, as {CONFIG} says: copy both again.")
-    model.load_state_dict({name: weights[name] for name in expected})
-    return model
+    return filled(model, folder.path, weights)
 
 
 def names_of(shape: ModelShape) -> Iterator[tuple[str, str]]:
@@ -215,8 +209,8 @@ def matrices_of(folder: MarianFolder) -> dict[str, Tensor]:
         (TARGET, [*shared, *every, PROJECTION]),
         (PROJECTION, [TARGET, *shared, *every]),
     ):
-        there = next((other for other in (name, *others) if other in tensors), None)
-        matrix = _taken(folder, None if there is None else tensors[there], name)
+        saved_as = next((other for other in (name, *others) if other in tensors), name)
+        matrix = weight_called(folder.path, tensors, saved_as)
         subwords = len(folder.vocabularies[name != SOURCE])
         if len(matrix) != subwords:
             raise UserError(
@@ -225,9 +219,3 @@ def matrices_of(folder: MarianFolder) -> dict[str, Tensor]:
             )
         found[name] = next((known for known in found.values() if torch.equal(known, matrix)), matrix)
     return found
-
-
-def _taken(folder: MarianFolder, tensor: Tensor | None, name: str) -> Tensor:
-    if tensor is None:
-        raise UserError(f"{folder.path} has no weights called {name}: copy model.safetensors again.")
-    return tensor

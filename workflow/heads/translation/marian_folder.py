@@ -9,26 +9,14 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
+from heads.base import marian
 from heads.base.files import UserError
-from heads.base.marian import (
-    CONFIG,
-    GENERATION,
-    INDEX,
-    NEEDED,
-    PICKLED,
-    SOURCE_SPM,
-    TARGET_SPM,
-    TARGET_VOCAB,
-    TOKENIZER,
-    VOCAB,
-    WEIGHTS,
-    not_there,
-)
+from heads.model.encoder import Encoder
 
 DEFAULTS: Mapping[str, Any] = {
     "vocab_size": 58101,
@@ -57,6 +45,7 @@ WHOLE = (
 """Keys whose values are positive integers."""
 SHARES = ("dropout", "attention_dropout")
 """Keys whose values are at least 0 and below 1."""
+Model = TypeVar("Model", bound=Encoder)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,27 +75,27 @@ def read_marian(folder: Path) -> MarianFolder:
     Raises UserError for another kind of model, a missing or damaged file, or pickled weights.
     """
     if not folder.is_dir():
-        raise UserError(not_there(folder))
-    config = read_object(folder / CONFIG)
+        raise UserError(marian.not_there(folder))
+    config = read_object(folder / marian.CONFIG)
     if config.get("model_type") != "marian":
         kind = config.get("model_type", "a model of unknown type")
         raise UserError(
-            f"{folder / CONFIG} describes {kind}, which is not supported: give a model of type marian, m2m_100 "
+            f"{folder / marian.CONFIG} describes {kind}, which is not supported: give a model of type marian, m2m_100 "
             "(M2M100 and NLLB), bart, mbart or bert."
         )
-    for name in NEEDED:
+    for name in marian.NEEDED:
         if not (folder / name).is_file():
             raise UserError(f"{folder} has no {name}: copy it from where the model is from.")
     config = {**DEFAULTS, **config}
-    check_numbers(folder / CONFIG, config, WHOLE, SHARES)
-    separate = (folder / TOKENIZER).is_file() and read_object(folder / TOKENIZER).get("separate_vocabs", False)
-    source = read_vocabulary(folder / VOCAB)
+    check_numbers(folder / marian.CONFIG, config, WHOLE, SHARES)
+    separate = read_object(folder / marian.TOKENIZER, {}).get("separate_vocabs", False)
+    source = read_vocabulary(folder / marian.VOCAB)
     return MarianFolder(
         folder,
         config,
-        read_object(folder / GENERATION) if (folder / GENERATION).is_file() else config,
-        (source, read_vocabulary(folder / TARGET_VOCAB) if separate else source),
-        ((folder / SOURCE_SPM).read_bytes(), (folder / TARGET_SPM).read_bytes()),
+        read_object(folder / marian.GENERATION, config),
+        (source, read_vocabulary(folder / marian.TARGET_VOCAB) if separate else source),
+        ((folder / marian.SOURCE_SPM).read_bytes(), (folder / marian.TARGET_SPM).read_bytes()),
         read_weights(folder, "MarianMTModel"),
     )
 
@@ -121,8 +110,10 @@ def check_numbers(path: Path, config: Mapping[str, Any], whole: Sequence[str], s
             raise UserError(f"{path}: {key} is {config[key]!r}: it must be at least 0 and below 1.")
 
 
-def read_object(path: Path) -> dict[str, Any]:
-    """The object in a JSON file. Raises UserError if it is missing or damaged."""
+def read_object(path: Path, otherwise: dict[str, Any] | None = None) -> dict[str, Any]:
+    """The object in a JSON file. Raises UserError if it is damaged, or is missing and nothing is given `otherwise`."""
+    if otherwise is not None and not path.is_file():
+        return otherwise
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except OSError:
@@ -147,20 +138,20 @@ def read_weights(folder: Path, saved_by: str) -> dict[str, Tensor]:
 
     Raises UserError if they are missing, damaged or pickled.
     """
-    if (folder / INDEX).is_file():
-        named = read_object(folder / INDEX).get("weight_map")
+    if (folder / marian.INDEX).is_file():
+        named = read_object(folder / marian.INDEX).get("weight_map")
         shards: Sequence[str] = sorted({*named.values()}) if isinstance(named, dict) else ()
         if not shards or any(not isinstance(name, str) or Path(name).name != name for name in shards):
-            raise UserError(f"{folder / INDEX} names no files beside it: copy it again.")
-    elif (folder / WEIGHTS).is_file():
-        shards = [WEIGHTS]
-    elif (folder / PICKLED).exists():
+            raise UserError(f"{folder / marian.INDEX} names no files beside it: copy it again.")
+    elif (folder / marian.WEIGHTS).is_file():
+        shards = [marian.WEIGHTS]
+    elif (folder / marian.PICKLED).exists():
         raise UserError(
-            f"{folder} has pickled weights, which may run code and are not opened: write {WEIGHTS} with "
+            f"{folder} has pickled weights, which may run code and are not opened: write {marian.WEIGHTS} with "
             f"transformers, {saved_by}.from_pretrained(FOLDER).save_pretrained(FOLDER)."
         )
     else:
-        raise UserError(f"{folder} has no {WEIGHTS}: copy it from where the model is from.")
+        raise UserError(f"{folder} has no {marian.WEIGHTS}: copy it from where the model is from.")
     tensors: dict[str, Tensor] = {}
     for name in shards:
         try:
@@ -169,3 +160,21 @@ def read_weights(folder: Path, saved_by: str) -> dict[str, Tensor]:
         except (SafetensorError, OSError) as error:
             raise UserError(f"{folder / name} is missing or damaged ({error}): copy it again.") from None
     return tensors
+
+
+def weight_called(folder: Path, tensors: Mapping[str, Tensor], name: str) -> Tensor:
+    """The weight of this name among those of a folder. Raises UserError if it is missing."""
+    if name not in tensors:
+        raise UserError(f"{folder} has no weights called {name}: copy model.safetensors again.")
+    return tensors[name]
+
+
+def filled(model: Model, folder: Path, weights: Mapping[str, Tensor]) -> Model:
+    """The model with weights from a folder, in evaluation mode. Raises UserError if one has another shape."""
+    expected = model.state_dict()
+    for name, value in expected.items():
+        if weights[name].shape != value.shape:
+            sizes = " and not ".join(" x ".join(map(str, part.shape)) for part in (weights[name], value))
+            raise UserError(f"{folder}: the weights of {name} are {sizes}, as {marian.CONFIG} says: copy both again.")
+    model.load_state_dict({name: weights[name] for name in expected})
+    return model.eval()

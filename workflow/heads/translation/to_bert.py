@@ -38,8 +38,7 @@ def write_bert(model: ExampleEncoder, vocabulary: WordPieces, labels: Sequence[s
     _check(shape)
     write_json(folder / CONFIG, config_of(shape, labels))
     write_tokenizer(shape, vocabulary, folder)
-    state = {name: value.detach().cpu() for name, value in model.state_dict().items()}
-    whole = with_all_heads(shape, state)
+    whole = with_all_heads(model)
     bare = "" if shape.classifies else PREFIX
     tensors = {theirs.removeprefix(bare): whole[ours].contiguous() for ours, theirs in names_of(shape)}
     save_file(tensors, folder / WEIGHTS, metadata={"format": "pt"})

@@ -35,7 +35,7 @@ from heads.translation.from_marian import (
 )
 from heads.translation.marian_folder import read_object
 from heads.translation.model_folder import ABOUT
-from heads.translation.to_huggingface import with_all_heads
+from heads.translation.to_huggingface import subword_matrices, with_all_heads
 
 
 def write_fairseq(model: Transformer, came_with: Path, search: tuple[int, float], folder: Path) -> None:
@@ -48,7 +48,7 @@ def write_fairseq(model: Transformer, came_with: Path, search: tuple[int, float]
             shutil.copyfile(came_with / name, folder / name)
     theirs = described_folder(came_with, languages_of(came_with))
     source, target = (numbering.rows for numbering in numberings_of(theirs))
-    found = read_object(folder / GENERATION) if (folder / GENERATION).is_file() else {}
+    found = read_object(folder / GENERATION, {})
     special = {f"{name}_token_id": theirs.config[f"{name}_token_id"] for name in ("pad", "bos", "eos")}
     special["decoder_start_token_id"] = target[BOS]
     ours: dict[str, Any] = {"num_beams": search[0], "length_penalty": search[1]}
@@ -73,8 +73,7 @@ def languages_of(came_with: Path) -> tuple[str, str]:
 
 def weights_of(model: Transformer, source: Sequence[int], target: Sequence[int]) -> dict[str, Tensor]:
     """Weights under transformers' names, equal matrices once. source, target: transformers' id for each of ours."""
-    shape, state = model.shape, {name: value.detach().cpu() for name, value in model.state_dict().items()}
-    whole = with_all_heads(shape, state)
+    shape, whole, matrices = model.shape, with_all_heads(model), subword_matrices(model)
     found = {theirs: whole[ours] for ours, theirs in names_of(shape)}
     if shape.positions == LEARNED:
         for side in ("encoder", "decoder"):
@@ -86,13 +85,13 @@ def weights_of(model: Transformer, source: Sequence[int], target: Sequence[int])
         own = [ours for ours, row in enumerate(rows) if ours != BOS or not shape.start_subword]
         return value[sorted(own, key=rows.__getitem__)]
 
-    found[SHARED] = in_their_order(model.target_embedding.subwords.weight.detach().cpu())
-    read = in_their_order(model.source_embedding.subwords.weight.detach().cpu(), source)
-    written = in_their_order(model.projection.weight.detach().cpu())
+    found[SHARED] = in_their_order(matrices[TARGET])
+    read = in_their_order(matrices[SOURCE], source)
+    written = in_their_order(matrices[PROJECTION])
     if not all(torch.equal(one, found[SHARED]) for one in (read, written)):
         found |= {SOURCE: read, TARGET: found[SHARED], PROJECTION: written}
     if not shape.fixed_bias:
-        found[LOGITS_BIAS] = in_their_order(state["projection.bias"])[None]
+        found[LOGITS_BIAS] = in_their_order(whole["projection.bias"])[None]
     return found
 
 

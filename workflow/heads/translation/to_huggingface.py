@@ -7,7 +7,7 @@ positions are sines, then cosines; where ours alternate, the columns of the whol
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,17 +15,9 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor
 
+from heads.base import marian
 from heads.base.files import UserError, write_json
-from heads.base.marian import (
-    CONFIG,
-    GENERATION,
-    SOURCE_SPM,
-    TARGET_SPM,
-    TARGET_VOCAB,
-    TOKENIZER,
-    VOCAB,
-    WEIGHTS,
-)
+from heads.model.encoder import Encoder
 from heads.model.head_removal import attention_name
 from heads.model.shape import ModelShape
 from heads.model.transformer import Transformer
@@ -58,18 +50,19 @@ def write_huggingface(
     shape = model.shape
     _check(shape)
     names = [[vocabulary.subword(number) for number in range(len(vocabulary))] for vocabulary in vocabularies]
-    write_json(folder / CONFIG, config_of(shape))
-    write_json(folder / GENERATION, _generation(*search))
+    write_json(folder / marian.CONFIG, config_of(shape))
+    write_json(folder / marian.GENERATION, _generation(*search))
     separate = names[0] != names[1]
-    write_json(folder / VOCAB, {name: number for number, name in enumerate(names[0])})
+    write_json(folder / marian.VOCAB, {name: number for number, name in enumerate(names[0])})
     if separate:
-        write_json(folder / TARGET_VOCAB, {name: number for number, name in enumerate(names[1])})
+        write_json(folder / marian.TARGET_VOCAB, {name: number for number, name in enumerate(names[1])})
+    tokenizer = {"tokenizer_class": "MarianTokenizer", "separate_vocabs": separate}
     special = {"pad_token": names[1][PAD], "eos_token": names[1][EOS], "unk_token": names[1][UNK]}
-    write_json(folder / TOKENIZER, {"tokenizer_class": "MarianTokenizer", "separate_vocabs": separate, **special})
-    for vocabulary, name in zip(vocabularies, (SOURCE_SPM, TARGET_SPM), strict=True):
+    write_json(folder / marian.TOKENIZER, {**tokenizer, **special})
+    for vocabulary, name in zip(vocabularies, (marian.SOURCE_SPM, marian.TARGET_SPM), strict=True):
         shutil.copyfile(vocabulary.path, folder / name)
     tensors = {name: value.contiguous() for name, value in weights_of(model).items()}
-    save_file(tensors, folder / WEIGHTS, metadata={"format": "pt"})
+    save_file(tensors, folder / marian.WEIGHTS, metadata={"format": "pt"})
 
 
 def agreement_of_huggingface(model: Transformer, folder: Path, pairs: Sequence[Pair]) -> float:
@@ -146,27 +139,32 @@ def _generation(beam: int, length_penalty: float) -> dict[str, Any]:
 
 def weights_of(model: Transformer) -> dict[str, Tensor]:
     """Weights under Marian's names, shared matrices once."""
-    shape, state = model.shape, {name: value.detach().cpu() for name, value in model.state_dict().items()}
-    whole = with_all_heads(shape, state)
-    turn = turned(shape)
-    found = {theirs: turn(whole[ours], ours) for ours, theirs in names_of(shape)}
-    target = model.target_embedding.subwords.weight.detach().cpu()
+    shape, whole = model.shape, with_all_heads(model)
+    found = {theirs: _turned(shape, whole[ours], ours) for ours, theirs in names_of(shape)}
+    matrices = {name: _turned(shape, value, name) for name, value in subword_matrices(model).items()}
     if shape.shared_embedding:
-        found[SHARED] = turn(target, "embedding")
+        found[SHARED] = matrices[TARGET]
     else:
-        found[SOURCE] = turn(state["source_embedding.subwords.weight"], "embedding")
-        found[TARGET] = turn(target, "embedding")
+        found |= {name: matrices[name] for name in (SOURCE, TARGET)}
     if not shape.tied_projection:
-        found[PROJECTION] = turn(state["projection.weight"], "projection")
+        found[PROJECTION] = matrices[PROJECTION]
         if shape.shared_embedding:
             # Without tied weights, transformers reads each of them under its own name.
             found |= {name: found[SHARED].clone() for name in (SOURCE, TARGET)}
-    found[LOGITS_BIAS] = state["projection.bias"][None]
+    found[LOGITS_BIAS] = whole["projection.bias"][None]
     return found
 
 
-def with_all_heads(shape: ModelShape, state: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """The weights with zeros for pruned heads and for attention biases that the model does not have."""
+def subword_matrices(model: Transformer) -> dict[str, Tensor]:
+    """Both embeddings and the projection on the CPU, under transformers' names."""
+    modules = (model.source_embedding.subwords, model.target_embedding.subwords, model.projection)
+    names = (SOURCE, TARGET, PROJECTION)
+    return {name: module.weight.detach().cpu() for name, module in zip(names, modules, strict=True)}
+
+
+def with_all_heads(model: Encoder) -> dict[str, Tensor]:
+    """Weights on the CPU, with zeros for pruned heads and for attention biases that the model does not have."""
+    shape, state = model.shape, {name: value.detach().cpu() for name, value in model.state_dict().items()}
     whole, size = dict(state), shape.original_heads * shape.head_width
     for kind, layers in shape.live_heads.items():
         for layer, live in enumerate(layers):
@@ -183,18 +181,12 @@ def with_all_heads(shape: ModelShape, state: Mapping[str, Tensor]) -> dict[str, 
     return whole
 
 
-def turned(shape: ModelShape) -> Callable[[Tensor, str], Tensor]:
-    """A function that puts the hidden-state columns of a named weight into Marian's order."""
-    order = torch.arange(shape.width)
-    if shape.positions == "interleaved":
-        order = torch.cat([order[::2], order[1::2]])
-
-    def turn(value: Tensor, name: str) -> Tensor:
-        """The weight of this name with its columns in Marian's order."""
-        writes = "norm" in name or ".output." in name or ".outer." in name
-        axes = [0] if writes else [1] if value.dim() == 2 else []
-        for axis in axes:
-            value = value.index_select(axis, order)
+def _turned(shape: ModelShape, value: Tensor, name: str) -> Tensor:
+    """The weight of this name with the columns of hidden states in Marian's order."""
+    if shape.positions != "interleaved":
         return value
-
-    return turn
+    order = torch.arange(shape.width)
+    order = torch.cat([order[::2], order[1::2]])
+    if "norm" in name or ".output." in name or ".outer." in name:
+        return value[order]
+    return value[:, order] if value.dim() == 2 else value
