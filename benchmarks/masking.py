@@ -112,7 +112,9 @@ def by_prefixes(model: Encoder, batches: Sources, masks: Sequence[Collection[Hea
 def by_drafts(model: Transformer, tokens: Tokens, masks: Sequence[Collection[Head]]) -> None:
     """Print the cost of the searches, taking turns mask by mask, and the cost of all heads with drafts."""
     pairs = every_pair(tokens)
-    wide, greedy = (TranslateSettings(beam, 0.6, STAGE, SENTENCES) for beam in (4, 1))
+    wide, greedy = (
+        TranslateSettings(beam=beam, length_penalty=0.6, batch_tokens=STAGE, sentences=SENTENCES) for beam in (4, 1)
+    )
     drafted = Drafted(model, pairs, greedy, CPU)
     ways: dict[str, Callable[[Gates | None], dict[int, list[int]]]] = {
         "a beam of 4": partial(search_pairs, model, pairs, wide, CPU),

@@ -291,7 +291,10 @@ def test_a_text_is_translated_line_by_line_in_its_own_order(
     offsets = np.cumsum([0, *lengths], dtype=np.int64)
     save_file({"ids": np.concatenate(sources), "offsets": offsets}, tmp_path / "source")
     tokens = Tokens(tmp_path / "source")
-    pairs, settings = Pairs(tokens, tokens, max_subwords=6), TranslateSettings(2, 0.6, batch_tokens, limit)
+    pairs, settings = (
+        Pairs(tokens, tokens, max_subwords=6),
+        TranslateSettings(beam=2, length_penalty=0.6, batch_tokens=batch_tokens, sentences=limit),
+    )
     words = cast("Vocabulary", Words())
     numbers, texts = searched(hand_made(tiny_shape), pairs, words, settings, torch.device("cpu"))
     short = [number for number, length in enumerate(lengths) if length <= 6][: limit or None]

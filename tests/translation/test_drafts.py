@@ -45,7 +45,9 @@ def speaker(tiny_model: Callable[..., Transformer], eos: float, seed: int) -> Tr
 
 def searched(model: Transformer, pairs: Pairs, limit: int, gates: Gates | None) -> dict[int, list[int]]:
     """Greedy search step by step, independent of the batches."""
-    return search_pairs(model, pairs, TranslateSettings(1, 0.0, 300, limit), CPU, gates)
+    return search_pairs(
+        model, pairs, TranslateSettings(beam=1, length_penalty=0.0, batch_tokens=300, sentences=limit), CPU, gates
+    )
 
 
 @pytest.mark.parametrize(("tokens", "limit"), [(1, 13), (40, 0), (1000, 0)])
@@ -55,7 +57,9 @@ def test_what_drafts_give_is_greedy_search_under_every_mask(
     """Some drafts are accepted and some rejected, some end by themselves and some at their limit."""
     monkeypatch.setattr(heads.translation.drafts, "VERIFIED_TOKENS", tokens)
     model, stood = speaker(tiny_model, 1.0, 2), set()
-    drafted = Drafted(model, pairs, TranslateSettings(1, 0.0, 50, limit), CPU)
+    drafted = Drafted(
+        model, pairs, TranslateSettings(beam=1, length_penalty=0.0, batch_tokens=50, sentences=limit), CPU
+    )
     plain = drafted(None)
     assert plain == searched(model, pairs, limit, None)
     assert len(plain) == (limit or 30)
@@ -97,7 +101,7 @@ def test_sentences_that_stay_are_not_searched_again_nor_read_again(
     read: list[int] = []
     monkeypatch.setattr(model, "decode_next", _counted(model.decode_next, steps))
     monkeypatch.setattr(model, "encode", _counted(model.encode, read))
-    drafted = Drafted(model, pairs, TranslateSettings(1, 0.0, 50), CPU)
+    drafted = Drafted(model, pairs, TranslateSettings(beam=1, length_penalty=0.0, batch_tokens=50), CPU)
     plain = drafted(gates_without(model, ()))
     for masked in (set(), {("dec_self", 0, 0)}, {("dec_enc", 1, 2)}):
         steps.clear()

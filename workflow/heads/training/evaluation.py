@@ -27,7 +27,9 @@ def evaluation(
 
     references: plain text of the target side, including pairs that are left out; vocabulary: of the target side.
     """
-    greedy = TranslateSettings(1, 0.0, settings.micro_batch_tokens, settings.dev_bleu_sentences)
+    greedy = TranslateSettings(
+        beam=1, length_penalty=0.0, batch_tokens=settings.micro_batch_tokens, sentences=settings.dev_bleu_sentences
+    )
 
     @torch.no_grad()
     def evaluate(model: Encoder, gates: Gates | None) -> dict[str, float]:
