@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from playwright.sync_api import Page
 
@@ -59,24 +60,24 @@ def explored(results: Path) -> Explored:
     figures = [results / "figures" / f"{name}.png" for name in drawn]
     page = results / "explore.html"
     shown = [str(run) for run in runs if EXPLORED.inputs([f"x/{run.relative_to(results)}"])]
-    words = [
-        "--tables",
-        *map(str, tables.values()),
-        "--gates",
-        gates_of(SEVERAL, ONE, TOLD),
-        "--figures",
-        *map(str, figures),
-    ]
-    assert main(["explore", "--runs", *shown, *words, "--out", str(page)]) == 0
+    words = ["--tables", *map(str, tables.values()), "--figures", *map(str, figures)]
+    words += ["--gates", gates_of(SEVERAL, ONE, TOLD), "--out", str(page)]
+    assert main(["explore", "--runs", *shown, *words]) == 0
     return Explored(page, {name: read_tsv(path) for name, path in tables.items()}, results)
 
 
-def data_of(page: Path) -> list[dict[str, Any]]:
-    """The data of every experiment in a page."""
-    found = re.search(r'<script type="application/json" id="data">(.*?)</script>', page.read_text("utf-8"), re.S)
+def data_of(page: Path | str) -> list[dict[str, Any]]:
+    """The data of every experiment in a page, given as a file or as text."""
+    html = page if isinstance(page, str) else page.read_text("utf-8")
+    found = re.search(r'<script type="application/json" id="data">(.*?)</script>', html, re.DOTALL)
     assert found
     experiments: list[dict[str, Any]] = json.loads(found[1])["experiments"]
     return experiments
+
+
+def head_of(row: dict[str, str]) -> str:
+    """The head that a row of a table is about, as squares are named."""
+    return f"{row['attention']}.{row['layer']}.{row['head']}"
 
 
 def told(page: Page, selector: str, attribute: str) -> dict[str, str]:
@@ -85,3 +86,24 @@ def told(page: Page, selector: str, attribute: str) -> dict[str, str]:
         f"all => all.map(one => [one.dataset.head, one.getAttribute('{attribute}')])"
     )
     return dict(squares)
+
+
+def lost(page: Page, selector: str) -> list[str]:
+    """The heads below an element that are hatched."""
+    heads: list[str] = page.locator(f"{selector} .lost").evaluate_all("all => all.map(one => one.dataset.head)")
+    return heads
+
+
+def shades(page: Page, selector: str) -> dict[str, float]:
+    """How bright every square below an element is, from 0 to 255, by head."""
+    colours = page.locator(f"{selector} [data-head]").evaluate_all(
+        "all => all.map(one => [one.dataset.head, getComputedStyle(one).backgroundColor])"
+    )
+    parts = {head: [int(part) for part in colour[4:-1].split(",")] for head, colour in colours}
+    return {head: 0.21 * red + 0.72 * green + 0.07 * blue for head, (red, green, blue) in parts.items()}
+
+
+def weights_shown(page: Page, head: str) -> Any:
+    """The weights of a panel's map, in the order of its cells."""
+    cells = page.locator(f'[data-panel="{head}"] rect.cell')
+    return np.array(cells.evaluate_all("all => all.map(one => Number(one.dataset.weight))"))

@@ -8,12 +8,18 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
 
-from explored_page import CHROMIUM, WIDE, Explored, Opened, explored
+from explored_page import CHROMIUM, WIDE, Explored, Opened, data_of, explored
 
 
 @pytest.fixture(scope="session")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Explored:
     return explored(tmp_path_factory.mktemp("explored") / "results")
+
+
+@pytest.fixture(scope="session")
+def data(made: Explored) -> dict[str, dict[str, Any]]:
+    """The data on the page by experiment, in the page's order."""
+    return {one["name"]: one for one in data_of(made.page)}
 
 
 @pytest.fixture(scope="module")

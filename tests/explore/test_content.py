@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from explored_page import ONE, SEVERAL, Explored, data_of, gates_of
+from explored_page import ONE, SEVERAL, TOLD, Explored, data_of, gates_of
 from heads.__main__ import main
 from heads.analysis.attention_maps import unpacked
 from heads.base.files import read_json, read_jsonl, read_tsv, write_json
@@ -24,12 +24,6 @@ from heads.tables.needs import CLAIMS
 from heads.tables.reading import load_reference
 
 
-@pytest.fixture(scope="module")
-def data(made: Explored) -> dict[str, dict[str, Any]]:
-    """The data on the page, by experiment."""
-    return {one["name"]: one for one in data_of(made.page)}
-
-
 def of(rows: list[dict[str, str]], experiment: str, seed: str = "1") -> list[dict[str, str]]:
     return [row for row in rows if row["experiment"] == experiment and row["seed"] == seed]
 
@@ -38,14 +32,17 @@ def as_number(cell: str) -> float | None:
     return float(cell) if cell else None
 
 
-@pytest.mark.parametrize(("name", "seeds"), [(SEVERAL, 2), (ONE, 1)])
+@pytest.mark.parametrize(
+    ("name", "seeds", "kinds", "of_kind"),
+    [(SEVERAL, 2, ATTENTIONS, 6), (ONE, 1, ATTENTIONS, 6), (TOLD, 1, ATTENTIONS[:1], 8)],
+)
 def test_each_head_has_the_numbers_of_the_tables_and_of_several_seeds_the_first(
-    made: Explored, data: dict[str, Any], name: str, seeds: int
+    made: Explored, data: dict[str, Any], name: str, seeds: int, kinds: tuple[str, ...], of_kind: int
 ) -> None:
     rows = data[name]["table"]
     measured, masked = (of(made.tables[table], name) for table in ("measures", "michel_table1"))
-    assert data[name]["seeds"] == seeds and len(rows) == len(measured) == len(masked) == 18
-    assert [row["attention"] for row in rows] == [kind for kind in ATTENTIONS for _ in range(6)]
+    assert data[name]["seeds"] == seeds and len(rows) == len(measured) == len(masked)
+    assert [row["attention"] for row in rows] == [kind for kind in kinds for _ in range(of_kind)]
     for row, own, without in zip(rows, measured, masked, strict=True):
         place = [str(row[key]) for key in ("attention", "layer", "head")]
         assert place == [own[key] for key in ("attention", "layer", "head")]
@@ -59,6 +56,16 @@ def test_each_head_has_the_numbers_of_the_tables_and_of_several_seeds_the_first(
     plain = [f"lrp_plain_{share}" for share in ("signed_by_step", "signed_of_sums", "absolute")]
     assert relevance == [*plain, "lrp_z-plus_absolute"]
     assert not [key for key in offered if all(row["values"].get(key) is None for row in rows)]
+
+
+def test_heads_of_a_classifier_are_all_measured_and_described_by_its_labels(data: dict[str, Any]) -> None:
+    keys = ("confidence", "lrp_plain_absolute", "importance_example", "positional_accuracy", "gate_last_lambda_all")
+    for row in data[TOLD]["table"]:
+        assert None not in [row["values"][key] for key in (*keys, "score_lost")]
+        assert row["roles"] and row["alignment"] is None
+    said = {measure["key"]: measure["name"] + measure["what"] for measure in data[TOLD]["measures"]}
+    assert not [words for words in said.values() if re.search("BLEU|subword is at|translat|next subword", words)]
+    assert said["score_lost"].startswith("accuracy lost") and "likeliest label" in said["lrp_plain_absolute"]
 
 
 def test_roles_are_those_of_the_file_with_their_intervals_and_only_where_there_are_cases(
@@ -99,41 +106,47 @@ def test_cross_attention_heads_have_the_roles_of_their_file_and_a_word_for_what_
     assert seen == {"now", "last", ""}
 
 
-def test_decoder_encoder_heads_have_their_alignment_by_the_first_step_and_what_aligns_is_a_function(
-    made: Explored, data: dict[str, Any]
+@pytest.mark.parametrize("name", [SEVERAL, ONE])
+def test_cross_attention_heads_have_their_alignment_by_the_first_step_and_what_aligns_is_a_function(
+    made: Explored, data: dict[str, Any], name: str
 ) -> None:
-    file = read_tsv(made.results / SEVERAL / "baseline/seed-1/alignment_heads.tsv")
+    file = read_tsv(made.results / name / "baseline/seed-1/alignment_heads.tsv")
     by_head = {(row["layer"], row["head"]): row for row in file if row["step"] == "output"}
+    columns = {"aer": "aer", "low": "aer_low", "high": "aer_high"}
+    columns |= {key: key for key in ("precision", "recall", "offset", "offset_aer", "pairs")}
     functions = set()
-    for row in data[SEVERAL]["table"]:
+    for row in data[name]["table"]:
         if row["attention"] != "dec_enc":
             assert row["alignment"] is None and row["function"] != "alignment"
             continue
-        own, found = by_head[str(row["layer"]), str(row["head"])], row["alignment"]
-        expected = [float(own[column]) for column in ("aer", "aer_low", "aer_high", "offset", "offset_aer", "pairs")]
-        assert [found[key] for key in ("aer", "low", "high", "offset", "offset_aer", "pairs")] == expected
-        assert found["aligns"] == (own["aligns"] == "1")
+        own, found = by_head.pop((str(row["layer"]), str(row["head"]))), row["alignment"]
+        assert {key: found[key] for key in columns} == {key: float(own[column]) for key, column in columns.items()}
+        assert found["aligns"] == (own["aligns"] == "1") and row["values"]["aer"] == found["aer"]
         assert row["function"] == ("alignment" if own["aligns"] == "1" else "other")
         functions.add(row["function"])
-    assert functions == {"alignment", "other"}
+    assert functions == {"alignment", "other"} and not by_head
 
 
+@pytest.mark.parametrize(
+    ("name", "metric", "heads", "lams"), [(SEVERAL, "bleu", 3, ("0.01", "0.1")), (TOLD, "accuracy", 4, ("0.03", "0.1"))]
+)
 def test_models_have_their_live_heads_and_attention_but_the_control_and_the_narrow_scope(
-    made: Explored, data: dict[str, Any]
+    made: Explored, data: dict[str, Any], name: str, metric: str, heads: int, lams: tuple[str, ...]
 ) -> None:
     kept = []
-    for model in data[SEVERAL]["models"]:
-        folder = made.results / SEVERAL / model["run"]
+    for model in data[name]["models"]:
+        folder = made.results / name / model["run"]
         live = read_json(folder / "model.json")["shape"]["live_heads"]
-        digits = "".join(str(int(head in layer)) for kind in ATTENTIONS for layer in live[kind] for head in range(3))
-        assert model["live"] == digits
-        assert model["score"] == pytest.approx(read_json(folder / "bleu.json")["bleu"], abs=0.005)
+        digits = [str(int(head in layer)) for kind in ATTENTIONS for layer in live[kind] for head in range(heads)]
+        assert model["live"] == "".join(digits)
+        assert model["score"] == pytest.approx(read_json(folder / f"{metric}.json")[metric], abs=0.005)
         if model["attention"]:
             kept.append(model["run"])
             assert model["attention"] == [one["weights"] for one in read_json(folder / "maps.json")]
         assert (model["translations"] is None) == (model["kind"] == "scratch")
-    assert kept == ["baseline/seed-1", "pruned/all/lam-0.01/seed-1", "pruned/all/lam-0.1/seed-1"]
-    assert "0" in data[SEVERAL]["models"][-1]["live"]
+        assert name != TOLD or model["translations"] in (None, ["contradiction", "neutral"])
+    assert kept == ["baseline/seed-1", *(f"pruned/all/lam-{lam}/seed-1" for lam in lams)]
+    assert "0" in data[name]["models"][-1]["live"]
 
 
 def test_gates_are_in_the_order_of_the_heads_at_every_record(made: Explored, data: dict[str, Any]) -> None:
@@ -146,27 +159,31 @@ def test_gates_are_in_the_order_of_the_heads_at_every_record(made: Explored, dat
         assert np.abs(unpacked(run["p_open"]) - np.ravel(expected)).max() <= 0.5 / 255 + 1e-9
 
 
-def test_points_have_heads_and_bleu_of_the_table_of_pruning(made: Explored, data: dict[str, Any]) -> None:
-    rows, points = of(made.tables["pruning"], SEVERAL), data[SEVERAL]["points"]
+@pytest.mark.parametrize("name", [SEVERAL, TOLD])
+def test_points_have_heads_and_scores_of_the_tables(made: Explored, data: dict[str, Any], name: str) -> None:
+    rows, points = of(made.tables["pruning"], name), data[name]["points"]
     pruned = [point for point in points if point["series"] in ("unpruned", "control", "pruned")]
-    assert [[str(p["kept"]), f"{p['score']:.2f}", p["scope"]] for p in pruned] == [
-        [row["total"], row["score"], row["scope"]] for row in rows
+    assert [(p["kept"], p["of"], p["score"], p["scope"]) for p in pruned] == [
+        (int(row["total"]), int(row["of"]), float(row["score"]), row["scope"]) for row in rows
     ]
-    scratch = [f"{point['score']:.2f}" for point in points if point["series"] == "from scratch"]
-    assert scratch == [row["score_scratch"] for row in rows if row["score_scratch"]] and len(scratch) == 2
+    scratch = [point["score"] for point in points if point["series"] == "from scratch"]
+    assert scratch == [float(row["score_scratch"]) for row in rows if row["score_scratch"]] and len(scratch) == 2
     masked = {point["name"]: point["score"] for point in points if point["series"] == "random, masked"}
-    chosen = [row for row in of(made.tables["selection"], SEVERAL) if row["treatment"] == "masked"]
+    chosen = [row for row in of(made.tables["selection"], name) if row["treatment"] == "masked"]
     assert masked == {f"{r['target']}, masked": float(r["score"]) for r in chosen if r["method"] == "random"} != {}
 
 
-@pytest.mark.parametrize(("name", "seed"), [(SEVERAL, "mean"), (ONE, "1")])
+@pytest.mark.parametrize(
+    ("name", "seed", "metric", "least"),
+    [(SEVERAL, "mean", "bleu", 51), (ONE, "1", "bleu", 51), (TOLD, "1", "accuracy", 7)],
+)
 def test_claims_have_the_numbers_and_verdicts_of_their_table(
-    made: Explored, data: dict[str, Any], name: str, seed: str
+    made: Explored, data: dict[str, Any], name: str, seed: str, metric: str, least: int
 ) -> None:
     table = {(row["claim"], row["measure"], row["rule"]): row for row in of(made.tables["claims"], name, seed)}
     claims = data[name]["claims"]
-    board = [row for row in made.tables["scoreboard"] if row["metric"] == "bleu"]
-    assert len(claims) == len(board) > 50
+    board = [row for row in made.tables["scoreboard"] if row["metric"] == metric]
+    assert len(claims) == len(board) >= least
     for claim, row in zip(claims, board, strict=True):
         own = table[row["claim"], row["measure"], row["rule"]]
         for column in ("paper", "ours", "of", "relative_percent", "low", "high", "p_value"):
@@ -182,6 +199,8 @@ def test_a_claim_leads_to_its_figure_where_there_is_one(data: dict[str, Any]) ->
     assert {*figures.values()} == {f"figures/{SEVERAL}/measures.png", "figures/dependency_scores.png", ""}
     of_one = {claim["figure"] for claim in data[ONE]["claims"]}
     assert f"figures/{SEVERAL}/measures.png" not in of_one
+    assert {claim["figure"] for claim in data[TOLD]["claims"]} == {f"figures/{TOLD}/michel_fig1.png", ""}
+    assert len({claim["topic"] for claim in data[TOLD]["claims"]}) == 3
 
 
 def test_every_topic_has_a_figure_that_the_workflow_draws() -> None:
@@ -217,67 +236,54 @@ def test_a_missing_baseline_and_missing_settings_are_said_in_one_sentence(
     assert f"--gates lacks {ONE}: give" in capsys.readouterr().err
 
 
+def alone(run: Path, page: Path, *flags: str) -> dict[str, Any]:
+    """The data of a page of one baseline."""
+    assert main(["explore", "--runs", str(run), "--gates", gates_of(ONE), "--out", str(page), *flags]) == 0
+    (one,) = data_of(page)
+    return one
+
+
+@pytest.fixture
+def copied(made: Explored, tmp_path: Path) -> Path:
+    """A copy of a baseline's folder, to be changed."""
+    return Path(shutil.copytree(made.results / ONE / "baseline/seed-1", tmp_path / ONE / "baseline" / "seed-1"))
+
+
 def test_the_page_is_made_without_tables_gates_or_pruned_models(made: Explored, tmp_path: Path) -> None:
-    settings = ["--gates", gates_of(ONE), "--out", str(tmp_path / "x.html")]
-    assert main(["explore", "--runs", str(made.results / ONE / "baseline/seed-1"), *settings]) == 0
-    (one,) = data_of(tmp_path / "x.html")
+    one = alone(made.results / ONE / "baseline/seed-1", tmp_path / "x.html")
     assert [measure["key"] for measure in one["measures"]] == ["aer"]
     assert (one["points"], one["closing"], one["claims"]) == ([], [], [])
     assert len(one["table"]) == 18 and len(one["models"]) == 1 and one["models"][0]["attention"]
 
 
-def test_heads_have_their_rates_of_alignment_by_the_first_step(made: Explored, data: dict[str, Any]) -> None:
-    for experiment in (SEVERAL, ONE):
-        file = read_tsv(made.results / experiment / "baseline/seed-1/alignment_heads.tsv")
-        rows = {(int(row["layer"]), int(row["head"])): row for row in file if row["step"] == "output"}
-        found = {(row["layer"], row["head"]): row for row in data[experiment]["table"] if row["alignment"]}
-        assert {row["attention"] for row in found.values()} == {"dec_enc"} and {*found} == {*rows}
-        for place, row in rows.items():
-            own = found[place]["alignment"]
-            for name, column in (("low", "aer_low"), ("high", "aer_high"), ("precision", "precision")):
-                assert own[name] == float(row[column])
-            assert own["aer"] == float(row["aer"]) and own["recall"] == float(row["recall"])
-            assert found[place]["values"]["aer"] == own["aer"]
-
-
-@pytest.mark.parametrize("against", ["references", "unpruned model"])
+@pytest.mark.parametrize(
+    ("against", "name", "told"),
+    [
+        ("references", "BLEU", ""),
+        ("unpruned model", "BLEU (fidelity)", "against what the unpruned model wrote, "),
+    ],
+)
 def test_the_page_calls_a_score_fidelity_where_a_model_wrote_the_targets(
-    made: Explored, tmp_path: Path, against: str
+    made: Explored, copied: Path, tmp_path: Path, against: str, name: str, told: str
 ) -> None:
-    run = tmp_path / ONE / "baseline" / "seed-1"
-    shutil.copytree(made.results / ONE / "baseline/seed-1", run)
-    write_json(run / "bleu.json", {**read_json(run / "bleu.json"), "against": against})
-    words = ["--gates", gates_of(ONE), "--out", str(tmp_path / "x.html")]
-    words += ["--tables", str(made.results / "tables" / "table_measures.tsv")]
-    assert main(["explore", "--runs", str(run), *words]) == 0
-    (one,) = data_of(tmp_path / "x.html")
-    name, told = (
-        ("BLEU", "") if against == "references" else ("BLEU (fidelity)", "against what the unpruned model wrote, ")
-    )
+    write_json(copied / "bleu.json", {**read_json(copied / "bleu.json"), "against": against})
+    one = alone(copied, tmp_path / "x.html", "--tables", str(made.results / "tables" / "table_measures.tsv"))
     assert one["metric"] == {"name": name, "unit": ""} and one["signature"] == f"{told}nrefs:1|tok:13a"
     (lost,) = (measure for measure in one["measures"] if measure["key"] == "score_lost")
     assert lost["name"] == f"{name} lost when masked alone"
     assert lost["what"] == f"test {name} of the model less its {name} without this one head"
 
 
-def test_the_page_says_that_self_attention_was_grown_into_a_decoder(made: Explored, tmp_path: Path) -> None:
-    run = tmp_path / ONE / "baseline" / "seed-1"
-    shutil.copytree(made.results / ONE / "baseline/seed-1", run)
-    settings = ["--gates", gates_of(ONE), "--out", str(tmp_path / "x.html")]
+def test_the_page_says_that_self_attention_was_grown_into_a_decoder(copied: Path, tmp_path: Path) -> None:
     notes = []
     for grown in (False, True):
-        write_json(run / "model.json", {**read_json(run / "model.json"), "grown": grown})
-        assert main(["explore", "--runs", str(run), *settings]) == 0
-        notes += [one["note"] for one in data_of(tmp_path / "x.html")]
+        write_json(copied / "model.json", {**read_json(copied / "model.json"), "grown": grown})
+        notes.append(alone(copied, tmp_path / "x.html")["note"])
     assert notes[0] == "" and "self-attention is young" in notes[1]
 
 
-def test_an_experiment_without_an_alignment_offers_no_error_rate(made: Explored, tmp_path: Path) -> None:
-    run = tmp_path / ONE / "baseline" / "seed-1"
-    shutil.copytree(made.results / ONE / "baseline/seed-1", run)
-    (run / "alignment_heads.tsv").unlink()
-    settings = ["--gates", gates_of(ONE), "--out", str(tmp_path / "x.html")]
-    assert main(["explore", "--runs", str(run), *settings]) == 0
-    (one,) = data_of(tmp_path / "x.html")
+def test_an_experiment_without_an_alignment_offers_no_error_rate(copied: Path, tmp_path: Path) -> None:
+    (copied / "alignment_heads.tsv").unlink()
+    one = alone(copied, tmp_path / "x.html")
     assert one["measures"] == [] and {row["alignment"] for row in one["table"]} == {None}
     assert {row["function"] for row in one["table"] if row["attention"] == "dec_enc"} == {""}

@@ -5,12 +5,10 @@ from __future__ import annotations
 import re
 from typing import Any
 
-import numpy as np
 import pytest
 from playwright.sync_api import Page
-from test_content import as_number, of
 
-from explored_page import NARROW, ONE, SEVERAL, TOLD, Explored, Opened, data_of, needs_browser, told
+from explored_page import NARROW, ONE, SEVERAL, TOLD, Explored, Opened, needs_browser, told, weights_shown
 from fake_labels import HYPOTHESIS, LABELS, MAJORITY, PREMISE, WORDS
 from heads.analysis.attention_maps import unpacked
 from heads.base.files import read_json
@@ -19,87 +17,14 @@ BARE = f"#experiment={TOLD}"
 PRUNED = "pruned/all/lam-0.1/seed-1"
 
 
-@pytest.fixture(scope="module")
-def data(made: Explored) -> dict[str, dict[str, Any]]:
-    """The data on the page, by experiment, in the page's order."""
-    return {one["name"]: one for one in data_of(made.page)}
-
-
 def test_experiments_stand_in_the_order_of_their_runs_each_with_its_own_score(data: dict[str, Any]) -> None:
     assert [*data] == [SEVERAL, ONE, TOLD]
     for name, one in data.items():
-        assert (one["task"], one["metric"]["name"]) == (
-            ("classification", "accuracy") if name == TOLD else ("translation", "BLEU")
-        )
+        known = ("classification", "accuracy") if name == TOLD else ("translation", "BLEU")
+        assert (one["task"], one["metric"]["name"]) == known
     assert data[TOLD]["signature"] == f"the likeliest label alone has {MAJORITY} %"
     assert data[TOLD]["sentences_scored"] == 500 and "wanted" not in data[SEVERAL]["sentences"][0]
-
-
-def test_heads_of_a_classifier_have_the_numbers_of_its_own_tables(made: Explored, data: dict[str, Any]) -> None:
-    rows = data[TOLD]["table"]
-    measured, masked = (of(made.tables[table], TOLD) for table in ("measures", "michel_table1"))
-    assert len(rows) == len(measured) == len(masked) == 8
-    for row, own, without in zip(rows, measured, masked, strict=True):
-        assert [str(row[key]) for key in ("attention", "layer", "head")] == ["enc_self", own["layer"], own["head"]]
-        assert row["values"]["score_lost"] == as_number(own["score_lost"]) is not None
-        for key in (
-            "confidence",
-            "lrp_plain_absolute",
-            "importance_example",
-            "positional_accuracy",
-            "gate_last_lambda_all",
-        ):
-            assert row["values"][key] == as_number(own[key]) is not None
-        assert (row["score_change"], row["p_value"]) == (
-            as_number(without["score_change"]),
-            as_number(without["p_value"]),
-        )
-        assert row["roles"] and row["alignment"] is None
-    said = {measure["key"]: measure["name"] + measure["what"] for measure in data[TOLD]["measures"]}
-    assert not [words for words in said.values() if re.search("BLEU|subword is at|translat|next subword", words)]
-    assert said["score_lost"].startswith("accuracy lost") and "likeliest label" in said["lrp_plain_absolute"]
-
-
-def test_models_of_a_classifier_have_accuracy_and_the_labels_that_they_tell(
-    made: Explored, data: dict[str, Any]
-) -> None:
-    models = {model["run"]: model for model in data[TOLD]["models"]}
-    for run, model in models.items():
-        folder = made.results / TOLD / run
-        assert model["score"] == pytest.approx(read_json(folder / "accuracy.json")["accuracy"], abs=0.005)
-        live = read_json(folder / "model.json")["shape"]["live_heads"]["enc_self"]
-        assert model["live"] == "".join(str(int(head in layer)) for layer in live for head in range(4))
-        assert model["translations"] == (None if model["kind"] == "scratch" else ["contradiction", "neutral"])
-    kept = [run for run, model in models.items() if model["attention"]]
-    assert kept == ["baseline/seed-1", "pruned/all/lam-0.03/seed-1", PRUNED]
     assert [one["wanted"] for one in data[TOLD]["sentences"]] == [*LABELS[:2]]
-
-
-def test_points_of_a_classifier_have_the_accuracy_of_its_own_tables(made: Explored, data: dict[str, Any]) -> None:
-    points = data[TOLD]["points"]
-    rows = of(made.tables["pruning"], TOLD)
-    pruned = [point for point in points if point["series"] in ("unpruned", "control", "pruned")]
-    assert [(p["kept"], p["of"], p["score"]) for p in pruned] == [
-        (int(row["total"]), 8, float(row["score"])) for row in rows
-    ]
-    scratch = [point["score"] for point in points if point["series"] == "from scratch"]
-    assert scratch == [float(row["score_scratch"]) for row in rows if row["score_scratch"]] and len(scratch) == 2
-    masked = {point["name"]: point["score"] for point in points if point["series"] == "random, masked"}
-    chosen = [row for row in of(made.tables["selection"], TOLD) if row["treatment"] == "masked"]
-    assert masked == {f"{r['target']}, masked": float(r["score"]) for r in chosen if r["method"] == "random"} != {}
-
-
-def test_claims_of_a_classifier_are_those_of_its_table_and_lead_to_its_figures(
-    made: Explored, data: dict[str, Any]
-) -> None:
-    table = {row["measure"]: row for row in of(made.tables["claims"], TOLD)}
-    claims = data[TOLD]["claims"]
-    assert len(claims) == len(table) == 7
-    for claim in claims:
-        own = next(row for row in table.values() if row["claim"] == claim["claim"] and row["source"] == claim["source"])
-        assert (claim["ours"], claim["verdict"]) == (as_number(own["ours"]), own["holds"] or "not measured")
-    assert {claim["figure"] for claim in claims} == {f"figures/{TOLD}/michel_fig1.png", ""}
-    assert len({claim["topic"] for claim in claims}) == 3
 
 
 def said_on(page: Page) -> str:
@@ -134,9 +59,8 @@ def test_what_a_classifier_costs_is_told_in_points_of_accuracy(
 ) -> None:
     page = opened(BARE)
     one = data[TOLD]
-    assert f"The classification model “{TOLD}” has 8 heads and {one['score']:.2f} % accuracy." in page.inner_text(
-        "#summary"
-    )
+    summary = f"The classification model “{TOLD}” has 8 heads and {one['score']:.2f} % accuracy."
+    assert summary in page.inner_text("#summary")
     footer = page.inner_text("#footer")
     assert footer.startswith(f"Accuracy on 500 test examples, the likeliest label alone has {MAJORITY} %.")
     row = one["table"][5]
@@ -153,19 +77,15 @@ def test_what_a_classifier_costs_is_told_in_points_of_accuracy(
 @pytest.mark.parametrize("run", ["baseline/seed-1", PRUNED])
 def test_an_example_shows_its_map_its_label_and_the_one_that_is_told(made: Explored, opened: Opened, run: str) -> None:
     folder = made.results / TOLD / run
-    live = [
-        (layer, head)
-        for layer, heads in enumerate(read_json(folder / "model.json")["shape"]["live_heads"]["enc_self"])
-        for head in heads
-    ]
+    layers = read_json(folder / "model.json")["shape"]["live_heads"]["enc_self"]
+    live = [(layer, head) for layer, heads in enumerate(layers) for head in heads]
     page = opened(f"{BARE}&sentence=1&model={run}")
     name = "enc_self.{}.{}".format(*live[-1])
     page.click(f'#grids [data-head="{name}"]')
     weights = unpacked(read_json(folder / "maps.json")[1]["weights"]["enc_self"]).reshape(len(live), -1)[-1]
     for unit in ("subwords", "words"):
         page.select_option("#unit", unit)
-        cells = page.locator(f'[data-panel="{name}"] rect.cell')
-        shown = np.array(cells.evaluate_all("all => all.map(one => Number(one.dataset.weight))"))
+        shown = weights_shown(page, name)
         assert shown == pytest.approx(weights, abs=1e-4) and len(shown) == len(WORDS) ** 2
         assert page.locator(f'[data-panel="{name}"] .token').all_text_contents() == [*WORDS]
     assert page.locator("#strip path.arc").count() == 2
@@ -177,9 +97,8 @@ def test_an_example_shows_its_map_its_label_and_the_one_that_is_told(made: Explo
     name_told = "unpruned" if run.startswith("baseline") else "pruned λ 0.1"
     assert page.inner_text("#labels") == f"Its label is entailment. This model ({name_told}) predicts neutral ✗."
     page.select_option("#sentence", "0")
-    assert (
-        page.inner_text("#labels") == f"Its label is contradiction. This model ({name_told}) predicts contradiction ✓."
-    )
+    predicted = f"This model ({name_told}) predicts contradiction ✓."
+    assert page.inner_text("#labels") == f"Its label is contradiction. {predicted}"
     assert ("Both give the same label." in page.inner_text("#translations")) == (run == PRUNED)
 
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import math
-import re
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -12,9 +10,24 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from playwright.sync_api import Page
 
-from explored_page import NARROW, ONE, ROOT, SEVERAL, WIDE, Explored, Opened, gates_of, needs_browser, told
+from explored_page import (
+    NARROW,
+    ONE,
+    ROOT,
+    SEVERAL,
+    WIDE,
+    Explored,
+    Opened,
+    data_of,
+    gates_of,
+    head_of,
+    lost,
+    needs_browser,
+    shades,
+    told,
+    weights_shown,
+)
 from fake_results import World, write_results
 from heads.__main__ import main
 from heads.analysis.attention_maps import encoder_on_words, unpacked
@@ -27,15 +40,8 @@ from heads.explore.page import page as page_of
 from heads.pruning.gates import is_open, probability_one, probability_open
 
 pytestmark = needs_browser
-DATA = re.compile(r'<script type="application/json" id="data">(.*?)</script>', re.DOTALL)
 BYTE = 0.5 / 255 + 5e-5
 """Largest error of a shown weight: half a step of a byte, plus rounding to four decimals."""
-
-
-def weights_shown(page: Page, head: str) -> Any:
-    """The weights of a panel's map, in the order of its cells."""
-    cells = page.locator(f'[data-panel="{head}"] rect.cell')
-    return np.array(cells.evaluate_all("all => all.map(one => Number(one.dataset.weight))"))
 
 
 def run_folder(made: Explored, run: str) -> Any:
@@ -64,22 +70,15 @@ def test_squares_have_the_numbers_of_the_table_for_every_measure(
     assert len(keys) >= 9
     for key in keys:
         page.select_option("#measure", key)
-        expected = {f"{row['attention']}.{row['layer']}.{row['head']}": row[key] for row in rows}
-        shown = told(page, "#grids", "data-value")
-        assert {head: float(value or "nan") for head, value in shown.items()} == pytest.approx(
-            {head: float(value or "nan") for head, value in expected.items()}, nan_ok=True
-        )
+        expected = {head_of(row): float(row[key] or "nan") for row in rows}
+        shown = {head: float(value or "nan") for head, value in told(page, "#grids", "data-value").items()}
+        assert shown == pytest.approx(expected, nan_ok=True)
 
 
 def test_brightness_rises_with_the_measure(made: Explored, opened: Opened) -> None:
     page = opened("#measure=confidence")
     values = {head: float(value) for head, value in told(page, "#grids", "data-value").items()}
-    colours = page.locator("#grids [data-head]").evaluate_all(
-        "all => all.map(one => [one.dataset.head, getComputedStyle(one).backgroundColor])"
-    )
-    light = {
-        head: np.dot([int(part) for part in colour[4:-1].split(",")], [0.21, 0.72, 0.07]) for head, colour in colours
-    }
+    light = shades(page, "#grids")
     order = sorted(values, key=values.__getitem__)
     brightness = [light[head] for head in order]
     assert all(after >= before - 2 for before, after in pairwise(brightness))
@@ -108,7 +107,7 @@ def test_the_slider_closes_the_heads_that_the_run_closed_by_then(made: Explored,
         }
         shown = {head: float(value) for head, value in told(page, "#closing-grids", "data-value").items()}
         assert shown == pytest.approx(expected, abs=BYTE)
-        hatched = page.locator("#closing-grids .lost").evaluate_all("all => all.map(one => one.dataset.head)")
+        hatched = lost(page, "#closing-grids")
         assert {*hatched} == {head for head, share in expected.items() if not opens(share)}
         assert f"update {line['update']}:" in page.locator("#update-text").inner_text()
         closed.append(len(hatched))
@@ -117,10 +116,8 @@ def test_the_slider_closes_the_heads_that_the_run_closed_by_then(made: Explored,
 
 @pytest.mark.parametrize("run", ["baseline/seed-1", "pruned/all/lam-0.01/seed-1"])
 def test_a_click_shows_the_map_of_that_head_in_that_model(made: Explored, opened: Opened, run: str) -> None:
-    (first, second), live = (
-        read_json(run_folder(made, run) / "maps.json"),
-        read_json(run_folder(made, run) / "model.json")["shape"]["live_heads"],
-    )
+    first, second = read_json(run_folder(made, run) / "maps.json")
+    live = read_json(run_folder(made, run) / "model.json")["shape"]["live_heads"]
     page = opened("#sentence=1")
     page.select_option("#model", run)
     for kind in ATTENTIONS:
@@ -157,15 +154,15 @@ def test_written_subwords_are_summed_and_averaged_by_words(made: Explored, opene
 def test_a_head_that_the_model_has_lost_is_said_to_be_lost(made: Explored, opened: Opened) -> None:
     run = "pruned/all/lam-0.1/seed-1"
     live = read_json(run_folder(made, run) / "model.json")["shape"]["live_heads"]
-    lost = next(
+    gone = next(
         f"{kind}.{layer}.{head}" for kind in ATTENTIONS for layer in range(2) for head in range(3)
         if head not in live[kind][layer]
     )  # fmt: skip
-    page = opened(f"#head={lost}&model={run}")
+    page = opened(f"#head={gone}&model={run}")
     assert "has lost this head" in page.locator("#panels").inner_text()
     assert "has lost this head" in page.locator("#card").inner_text()
-    hatched = page.locator("#grids .lost").evaluate_all("all => all.map(one => one.dataset.head)")
-    assert lost in hatched and len(hatched) == 18 - sum(len(layer) for kind in live for layer in live[kind])
+    hatched = lost(page, "#grids")
+    assert gone in hatched and len(hatched) == 18 - sum(len(layer) for kind in live for layer in live[kind])
 
 
 def test_text_shows_as_itself(opened: Opened) -> None:
@@ -249,14 +246,11 @@ def test_a_point_of_the_curve_shows_that_model(made: Explored, opened: Opened) -
 def test_the_distribution_is_the_one_that_gates_are_trained_with(opened: Opened, log_alpha: float) -> None:
     shape = HardConcrete(temperature=0.7, low=-0.3, high=1.2, log_alpha_init=0.5)
     page = opened(f"#logalpha={log_alpha}&temperature=0.7&low=-0.3&high=1.2")
-    shown = {
-        name: float(page.locator(f"[data-mass={name}]").inner_text()) for name in ("zero", "between", "one", "open")
-    }
     value = torch.tensor(log_alpha, dtype=torch.float64)
     is_open, one = float(probability_open(value, shape)), float(probability_one(value, shape))
-    assert shown == pytest.approx(
-        {"zero": 1 - is_open, "between": is_open - one, "one": one, "open": is_open}, abs=6e-5
-    )
+    expected = {"zero": 1 - is_open, "between": is_open - one, "one": one, "open": is_open}
+    shown = {name: float(page.locator(f"[data-mass={name}]").inner_text()) for name in expected}
+    assert shown == pytest.approx(expected, abs=6e-5)
     # The mass between 0 and 1 is the integral of the density.
     told_ = "range(4000).reduce((sum, at) => sum + density((at + 0.5) / 4000, shapeShown()) / 4000, 0)"
     assert page.evaluate(told_) == pytest.approx(is_open - one, abs=1e-3)
@@ -298,8 +292,6 @@ def test_a_head_that_aligns_words_is_shown_as_such_with_its_error_rate(made: Exp
     said = page.locator("#alignment-text").inner_text()
     assert said.startswith(f"It aligns words: alignment error rate {round(100 * float(own['aer']))} % on 100 pairs")
     assert said.endswith("the best fixed offset, −1, errs in 55 %.")
-    shown = told(page, "#grids", "data-value")
-    assert {head for head, value in shown.items() if value == "alignment"} == {"dec_enc.1.0", "dec_enc.1.2"}
     assert "aligns words" in page.locator("#legend").inner_text()
     page = opened("#head=dec_enc.0.2")
     assert "It does not align words" in page.locator("#card").inner_text()
@@ -309,7 +301,7 @@ def test_a_head_that_aligns_words_is_shown_as_such_with_its_error_rate(made: Exp
 def test_an_encoder_that_is_deeper_than_the_decoder_has_squares_for_its_own_layers_alone(
     made: Explored, opened: Opened
 ) -> None:
-    content = json.loads(DATA.search(made.page.read_text("utf-8"))[1])  # type: ignore[index]
+    content = {"experiments": data_of(made.page)}
     for one in content["experiments"]:
         kept = [number for number, row in enumerate(one["table"]) if row["attention"] == "enc_self" or not row["layer"]]
         one["table"] = [one["table"][number] for number in kept]
@@ -333,8 +325,7 @@ def test_of_gates_driven_to_a_number_of_heads_so_many_stay(tmp_path: Path, made:
     runs = write_results(tmp_path / "results/driven", world)
     measures = tmp_path / "table_measures.tsv"
     assert main(["table", "--name", "measures", "--runs", *map(str, runs), "--out", str(measures)]) == 0
-    need = EXPLORED
-    shown = [str(run) for run in runs if need.inputs([f"x/{run.relative_to(tmp_path / 'results')}"])]
+    shown = [str(run) for run in runs if EXPLORED.inputs([f"x/{run.relative_to(tmp_path / 'results')}"])]
     words = ["--runs", *shown, "--tables", str(measures), "--gates", gates_of("driven")]
     assert main(["explore", *words, "--out", str(made.page.with_name("explore.html.driven.html"))]) == 0
     driven = [run for run in shown if "/gates/" in run and "keep-" in run]
@@ -347,7 +338,7 @@ def test_of_gates_driven_to_a_number_of_heads_so_many_stay(tmp_path: Path, made:
         for record, line in ((0, lines[0]), (len(lines) - 1, lines[-1])):
             page.locator("#update").fill(str(record))
             squares = told(page, "#closing-grids", "data-value")
-            hatched = page.locator("#closing-grids .lost").evaluate_all("all => all.map(one => one.dataset.head)")
+            hatched = lost(page, "#closing-grids")
             assert len(squares) - len(hatched) == kept
             stay = [float(value) for head, value in squares.items() if head not in hatched]
             assert min(stay) >= max(float(squares[head]) for head in hatched), line["update"]
@@ -355,13 +346,12 @@ def test_of_gates_driven_to_a_number_of_heads_so_many_stay(tmp_path: Path, made:
         drawing = str(page.locator("#concrete-drawing").text_content())
         assert f"{len(squares)} trained gates, {len(hatched)} closed" in drawing
         assert f"{kept} heads: those of the largest log α." in page.locator("#concrete-text").inner_text()
-    rows = {".".join(row[key] for key in ("attention", "layer", "head")): row for row in read_tsv(measures)}
+    rows = {head_of(row): row for row in read_tsv(measures)}
     colours = told(opened(".driven.html"), "#grids", "aria-label")
     least, most = min(fewest := [int(row["gate_fewest_heads_all"]) for row in rows.values()]), max(fewest)
     assert most == 18 > least, "a head that is always cut, one that is not"
     for head, row in rows.items():
-        told_of_it = f"stays among so few, all heads pruned {row['gate_fewest_heads_all']}"
-        assert told_of_it in colours[head]
+        assert f"stays among so few, all heads pruned {row['gate_fewest_heads_all']}" in colours[head]
     page = opened(".driven.html")
     for number, said in ((least, f"Pruning keeps it even among the last {least}."), (most, "whatever number of heads")):
         head = next(head for head, row in rows.items() if row["gate_fewest_heads_all"] == str(number))
@@ -370,10 +360,8 @@ def test_of_gates_driven_to_a_number_of_heads_so_many_stay(tmp_path: Path, made:
 
 
 def test_a_page_of_a_baseline_alone_opens_too(made: Explored, opened: Opened) -> None:
-    settings = ["--gates", gates_of(ONE)]
-    bare = made.page.with_name("explore.html.bare.html")
-    runs = ["--runs", str(made.results / ONE / "baseline/seed-1")]
-    assert main(["explore", *runs, *settings, "--out", str(bare)]) == 0
+    runs = ["--runs", str(made.results / ONE / "baseline/seed-1"), "--gates", gates_of(ONE)]
+    assert main(["explore", *runs, "--out", str(made.page.with_name("explore.html.bare.html"))]) == 0
     page = opened(".bare.html")
     assert page.locator("#grids button").count() == 18 and page.locator("[data-panel] rect.cell").count() == 100
     assert not page.locator("#claims").is_visible() and "No model was pruned" in page.locator("#curve").inner_text()
@@ -385,6 +373,9 @@ def test_every_square_and_control_has_a_name_for_those_who_listen(opened: Opened
     page = opened()
     names = told(page, "#grids", "aria-label")
     assert names["dec_enc.1.2"].startswith("cross-attention, layer 2, head 3: ") and len({*names.values()}) == 18
+    page.select_option("#measure", "gate_last_lambda_enc_self")
+    lacking = told(page, "#grids", "aria-label")["dec_enc.0.0"]
+    assert lacking.startswith("cross-attention, layer 1, head 1: penalty survived, encoder pruned –")
     nameless = page.locator("select:visible, input:visible, button:visible").evaluate_all(
         "all => all.filter(one => !(one.labels?.length || one.textContent.trim() || one.getAttribute('aria-label')))"
         ".map(one => one.id)"

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page
 
-from explored_page import NARROW, ONE, SEVERAL, Explored, Opened, needs_browser, told
+from explored_page import NARROW, ONE, SEVERAL, Explored, Opened, head_of, needs_browser, shades, told
 from heads.base.files import read_tsv
 
 pytestmark = needs_browser
@@ -18,7 +18,7 @@ pytestmark = needs_browser
 def aligned(made: Explored, experiment: str) -> dict[str, dict[str, str]]:
     """The rows of the baseline's cross-attention heads, by head, for the step that outputs a word."""
     rows = read_tsv(made.results / experiment / "baseline/seed-1/alignment_heads.tsv")
-    return {f"dec_enc.{row['layer']}.{row['head']}": row for row in rows if row["step"] == "output"}
+    return {head_of({"attention": "dec_enc", **row}): row for row in rows if row["step"] == "output"}
 
 
 def cells(page: Page, place: str) -> list[str]:
@@ -39,12 +39,9 @@ def test_the_error_rate_is_a_colour_and_the_least_is_the_brightest(
     expected = {head: float(row["aer"]) for head, row in aligned(made, experiment).items()}
     shown = {head: float(value) for head, value in told(page, "#grids", "data-value").items() if value}
     assert shown == pytest.approx(expected) and len(shown) == 6
-    colour = "getComputedStyle(one).backgroundColor.match(/[0-9]+/g).reduce((sum, part) => sum + Number(part), 0)"
-    light = dict(page.locator("#grids [data-kind=dec_enc] button").evaluate_all(
-        f"all => all.map(one => [one.dataset.head, {colour}])"
-    ))  # fmt: skip
+    light = shades(page, "#grids [data-kind=dec_enc]")
     ordered = sorted(expected, key=lambda head: expected[head])
-    assert light[ordered[0]] == max(light.values()) > light[ordered[-1]] + 200
+    assert light[ordered[0]] == max(light.values()) > light[ordered[-1]] + 65
     assert page.locator("#legend").inner_text().split()[0] == f"{expected[ordered[-1]]:.3f}"
     page.click(f'#grids [data-head="{ordered[1]}"]')
     assert page.locator("#card [data-measure=aer] td").all_text_contents() == [f"{expected[ordered[1]]:.3f}", "2 of 6"]
@@ -76,11 +73,6 @@ def test_a_head_that_aligns_has_that_role_and_its_error_rate_beside_the_best_off
     assert {functions[head] for head in functions if head.startswith("dec_self")} == {""}
 
 
-def test_a_measure_that_a_head_lacks_is_not_read_out_as_a_number(opened: Opened) -> None:
-    names = told(opened("#measure=gate_last_lambda_enc_self"), "#grids", "aria-label")
-    assert names["dec_enc.0.0"].startswith("cross-attention, layer 1, head 1: penalty survived, encoder pruned –")
-
-
 def test_a_head_is_called_needed_only_where_its_loss_is_sure(made: Explored, opened: Opened) -> None:
     page = opened()
     rows = [row for row in made.tables["michel_table1"] if (row["experiment"], row["seed"]) == (SEVERAL, "1")]
@@ -89,15 +81,10 @@ def test_a_head_is_called_needed_only_where_its_loss_is_sure(made: Explored, ope
     assert f"{len(sure)} of them lower BLEU significantly" in page.locator("#summary").inner_text()
     seen = set()
     for row in rows:
-        page.click(f'#grids [data-head="{row["attention"]}.{row["layer"]}.{row["head"]}"]')
+        page.click(f'#grids [data-head="{head_of(row)}"]')
         said = page.locator("#need-text").inner_text()
-        verdict = (
-            "needs it"
-            if row in sure
-            else "no significant loss"
-            if float(row["score_change"]) < 0
-            else "nothing is lost"
-        )
+        unsure = "no significant loss" if float(row["score_change"]) < 0 else "nothing is lost"
+        verdict = "needs it" if row in sure else unsure
         chance = "(p < 0.001)" if float(row["p_value"]) < 0.001 else f"(p {float(row['p_value']):.3f})"
         assert verdict in said and chance in said
         assert chance in str(page.locator("#card [data-measure=score_lost] td").first.text_content())
@@ -165,7 +152,7 @@ def test_every_trained_gate_is_marked_with_its_head_and_gives_its_log_alpha(made
     run = "gates/enc_self/lam-0.1/seed-1"
     page = opened(f"#trained={run}")
     rows = read_tsv(made.results / SEVERAL / run / "heads.tsv")
-    expected = {f"{row['attention']}.{row['layer']}.{row['head']}": float(row["log_alpha"]) for row in rows}
+    expected = {head_of(row): float(row["log_alpha"]) for row in rows}
     marks = page.locator("#concrete-drawing .trained").evaluate_all(
         "all => all.map(one => [one.dataset.trained, Number(one.dataset.logalpha), Number(one.getAttribute('x1'))])"
     )

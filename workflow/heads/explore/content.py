@@ -174,29 +174,25 @@ def _models(frames: Frames, answer: str) -> list[Record]:
     return found
 
 
+def _gated(run: Run) -> Record:
+    """What a training with gates is called on the page, and the numbers of heads that it asks for."""
+    budgets = run.target.budgets if run.target else ()
+    return {"run": run.folder, "name": asked_of(run.target), "scope": run.scope, "budgets": budgets}
+
+
 def _closing(gates: pd.DataFrame) -> list[Record]:
     found = []
     for run, rows in _grouped(gates):
         place = rows["attention"].map(list(SCOPES[run.scope or "all"]).index)
         ordered = rows.assign(place=place).sort_values(["update", "place", "layer", "head"])
-        open_ = ordered["p_open"].to_numpy(float)
         updates = [int(update) for update in ordered["update"].unique()]
-        found.append({
-            "run": run.folder, "name": asked_of(run.target), "scope": run.scope,
-            "budgets": run.target.budgets if run.target else (), "updates": updates, "p_open": packed(open_),
-        })  # fmt: skip
+        found.append(_gated(run) | {"updates": updates, "p_open": packed(ordered["p_open"].to_numpy(float))})
     return found
 
 
 def _concrete(heads: pd.DataFrame, distribution: HardConcrete) -> Record:
     trained = [
-        {
-            "run": run.folder,
-            "name": asked_of(run.target),
-            "scope": run.scope,
-            "budgets": run.target.budgets if run.target else (),
-            "log_alpha": [round(float(value), 4) for value in rows["log_alpha"]],
-        }
+        _gated(run) | {"log_alpha": [round(float(value), 4) for value in rows["log_alpha"]]}
         for run, rows in _grouped(heads)
     ]
     names = ("temperature", "low", "high", "log_alpha_init")

@@ -34,14 +34,13 @@ def _pruned(table: pd.DataFrame) -> list[dict[str, Any]]:
         run = run_in(row)
         series = "unpruned" if run.kind == "baseline" else "control" if control else "pruned"
         place = {"scope": row["scope"], "kept": int(row["total"]), "of": int(row["of"])}
-        points.append(
-            {"run": run.folder, "series": series, "name": name_of(run), **place, "score": number(row["score"])}
-        )
+        point = {"run": run.folder, "series": series, "name": name_of(run), **place, "score": number(row["score"])}
+        points.append(point)
         for column, (name, kind) in OTHER_SCORES.items():
             if series == "pruned" and number(row[column]) is not None:
                 folder = run.folder.replace("pruned", kind, 1)
-                found = {"run": folder, "series": name, "name": f"{name}, {asked_of(run.target)}"}
-                points.append({**found, **place, "score": number(row[column])})
+                other = {"run": folder, "series": name, "name": f"{name}, {asked_of(run.target)}"}
+                points.append(point | other | {"score": number(row[column])})
     return points
 
 
@@ -49,18 +48,12 @@ def _chosen(table: pd.DataFrame) -> list[dict[str, Any]]:
     """Points of heads chosen at random or by other means than gates, either masked or fine-tuned."""
     points = []
     for row in table.to_dict("records"):
-        chosen = "random" if row["method"] == "random" else "other choices"
         if row["treatment"] not in ("masked", "trained on") or Target.parse(str(row["target"])).hard_concrete:
             continue
-        points.append(
-            {
-                "run": "" if row["treatment"] == "masked" else f"selected/all/{row['target']}/seed-{row['seed']}",
-                "series": f"{chosen}, {row['treatment']}",
-                "name": f"{row['target']}, {row['treatment']}",
-                "scope": "all",
-                "kept": int(row["kept"]),
-                "of": int(row["of"]),
-                "score": number(row["score"]),
-            }
-        )
+        folder = "" if row["treatment"] == "masked" else f"selected/all/{row['target']}/seed-{row['seed']}"
+        chosen = "random" if row["method"] == "random" else "other choices"
+        points.append({
+            "run": folder, "series": f"{chosen}, {row['treatment']}", "name": f"{row['target']}, {row['treatment']}",
+            "scope": "all", "kept": int(row["kept"]), "of": int(row["of"]), "score": number(row["score"]),
+        })  # fmt: skip
     return points

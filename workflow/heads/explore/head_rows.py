@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import pandas as pd
@@ -14,9 +14,11 @@ from heads.tables.picking import first_of
 from heads.tables.reading import Frames
 from heads.tables.roles import head_functions
 
-HEAD = ["attention", "layer", "head"]
+Place = tuple[str, int, int]
+"""Kind of attention, layer and head."""
 NOTHING = pd.DataFrame()
-ROLE = ("accuracy", "low", "high", "baseline")
+ROLE = {"accuracy": "accuracy", "low": "low", "high": "high", "baseline": "baseline"}
+"""The numbers shown for a role of an encoder head, each with its column in `roles.tsv`."""
 CROSS = {"accuracy": "share", "low": "low", "high": "high", "baseline": "offset_share"}
 """The same for cross-attention heads, each with its column in `cross_attention_roles.tsv`."""
 CROSS_WORDS = {"being written": "now", "written last": "last", "written next": "next"}
@@ -40,8 +42,9 @@ def head_rows(frames: Frames, tables: Mapping[str, pd.DataFrame]) -> list[dict[s
     frames: of one experiment and seed; tables: by name, of the same experiment and seed.
     """
     heads = frames["model.json"][frames["model.json"]["kind"] == "baseline"]
-    measures = _by_head(tables.get("measures"))
-    masked = _by_head(tables.get("michel_table1"))
+    measures, masked = (
+        by_head(tables[name].to_dict("records") if name in tables else ()) for name in ("measures", "michel_table1")
+    )
     roles = frames["roles.tsv"][frames["roles.tsv"]["kind"] == "baseline"]
     known = _roles(first_of(roles, "trees")) if len(roles) else {}
     if len(cross := frames.get(CROSS_ATTENTION, NOTHING)):
@@ -51,34 +54,27 @@ def head_rows(frames: Frames, tables: Mapping[str, pd.DataFrame]) -> list[dict[s
     aligned = _alignments(links) if len(links) else {}
     functions |= {place: "alignment" if one["aligns"] else "other" for place, one in aligned.items()}
     rows = []
-    for attention, layer, head in heads[HEAD].itertuples(index=False):
-        place = (attention, int(layer), int(head))
+    for place in by_head(heads.to_dict("records")):
         own, without = measures.get(place, {}), masked.get(place, {})
         links_of = aligned.get(place)
         found, label = known.get(place, ([], ""))
         values = {column: number(own[column]) for column in own if measure_of(column)}
-        rows.append(
-            {
-                **dict(zip(HEAD, place, strict=True)),
-                "values": values | ({"aer": links_of["aer"]} if links_of else {}),
-                "score_change": number(without.get("score_change")),
-                "p_value": number(without.get("p_value")),
-                "function": functions.get(place, ""),
-                "label": label,
-                "roles": found,
-                "alignment": links_of,
-            }
-        )
+        rows.append({
+            **dict(zip(("attention", "layer", "head"), place, strict=True)),
+            "values": values | ({"aer": links_of["aer"]} if links_of else {}),
+            "score_change": number(without.get("score_change")),
+            "p_value": number(without.get("p_value")),
+            "function": functions.get(place, ""), "label": label, "roles": found, "alignment": links_of,
+        })  # fmt: skip
     return rows
 
 
-def _by_head(table: pd.DataFrame | None) -> dict[tuple[str, int, int], dict[str, Any]]:
-    if table is None:
-        return {}
-    return {(row["attention"], int(row["layer"]), int(row["head"])): row for row in table.to_dict("records")}
+def by_head(rows: Iterable[dict[str, Any]]) -> dict[Place, dict[str, Any]]:
+    """Rows by the head that they are about."""
+    return {(row["attention"], int(row["layer"]), int(row["head"])): row for row in rows}
 
 
-def _alignments(rows: pd.DataFrame) -> dict[tuple[str, int, int], dict[str, Any]]:
+def _alignments(rows: pd.DataFrame) -> dict[Place, dict[str, Any]]:
     """How well each head's links agree with the given alignment, for the first step in the settings."""
     return {
         ("dec_enc", int(row["layer"]), int(row["head"])): {
@@ -90,48 +86,42 @@ def _alignments(rows: pd.DataFrame) -> dict[tuple[str, int, int], dict[str, Any]
     }
 
 
-def _functions(heads: pd.DataFrame, roles: pd.DataFrame) -> dict[tuple[str, int, int], str]:
+def _functions(heads: pd.DataFrame, roles: pd.DataFrame) -> dict[Place, str]:
     found = head_functions({"model.json": heads, "roles.tsv": roles})[["layer", "head", "function"]]
     return {("enc_self", int(layer), int(head)): str(name) for layer, head, name in found.itertuples(index=False)}
 
 
-def _roles(roles: pd.DataFrame) -> dict[tuple[str, int, int], tuple[list[dict[str, Any]], str]]:
+def _roles(roles: pd.DataFrame) -> dict[Place, tuple[list[dict[str, Any]], str]]:
     """For each encoder head, the roles that it was tested for and its label as in the paper's figures."""
     found = {}
     for (layer, head), rows in roles.groupby(["layer", "head"]):
-        tried = [
-            {
-                "role": row["role"],
-                "name": row["name"],
-                "label": _role_label(row["role"], row["name"]),
-                **{column: number(row[column]) for column in ROLE},
-                "cases": int(row["cases"]),
-                "holds": bool(row["holds"]),
-            }
-            for row in rows[(rows["cases"] > 0) & rows["accuracy"].notna()].to_dict("records")
-        ]
+        tested = rows[(rows["cases"] > 0) & rows["accuracy"].notna()].to_dict("records")
+        tried = [_tried(row, row["role"], row["name"], _role_label(row["role"], row["name"]), ROLE) for row in tested]
         found["enc_self", int(layer), int(head)] = (tried, function_label(rows).replace("\n", " "))
     return found
 
 
-def _cross_roles(rows: pd.DataFrame) -> dict[tuple[str, int, int], tuple[list[dict[str, Any]], str]]:
+def _cross_roles(rows: pd.DataFrame) -> dict[Place, tuple[list[dict[str, Any]], str]]:
     """For each cross-attention head, the roles that it was tested for and a word for its clearest role."""
     found = {}
     for (layer, head), own in rows[rows["cases"] > 0].groupby(["layer", "head"]):
-        tried = [
-            {
-                "role": "cross",
-                "name": row["role"],
-                "label": f"the source of the token {row['role']}",
-                **{name: number(row[column]) for name, column in CROSS.items()},
-                "cases": int(row["cases"]),
-                "holds": bool(row["holds"]),
-            }
-            for row in own.to_dict("records")
-        ]
+        tested = own.to_dict("records")
+        tried = [_tried(row, "cross", row["role"], f"the source of the token {row['role']}", CROSS) for row in tested]
         held = sorted((role for role in tried if role["holds"]), key=lambda role: role["accuracy"])
         found["dec_enc", int(layer), int(head)] = (tried, CROSS_WORDS[held[-1]["name"]] if held else "")
     return found
+
+
+def _tried(row: Mapping[str, Any], role: str, name: str, label: str, columns: Mapping[str, str]) -> dict[str, Any]:
+    numbers = {shown: number(row[column]) for shown, column in columns.items()}
+    return {
+        "role": role,
+        "name": name,
+        "label": label,
+        **numbers,
+        "cases": int(row["cases"]),
+        "holds": bool(row["holds"]),
+    }
 
 
 def _role_label(role: str, name: str) -> str:
