@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import json
 import re
 from pathlib import Path
 from typing import Any
@@ -15,12 +14,11 @@ from numpy.typing import NDArray
 from playwright.sync_api import sync_playwright
 
 from bert_models import LABELS, encoded, save_bert, save_tokeniser, transformers
-from explored_page import CHROMIUM, needs_browser
+from explored_page import CHROMIUM, data_of, needs_browser
 from heads.__main__ import main
 from heads.base.files import read_tsv, write_lines
 from heads.one_model.workplace import splits_of
 
-DATA = re.compile(r'id="data">(.*?)</script>', re.DOTALL)
 EMBEDS, TELLS = "BertModel", "BertForSequenceClassification"
 LINES = [
     " ".join(words)
@@ -66,8 +64,9 @@ def run(what: str, folder: Path, *flags: str) -> int:
     return main([what, str(folder), str(folder.parent / "text.txt"), *flags, "--device", "cpu"])
 
 
-def shown(page: Path) -> Any:
-    return json.loads(DATA.findall(page.read_text("utf-8"))[0])["experiments"][0]
+def shown(page: Path) -> dict[str, Any]:
+    (one,) = data_of(page)
+    return one
 
 
 @pytest.fixture
@@ -122,9 +121,8 @@ def test_an_encoder_keeps_the_heads_asked_for_and_what_is_told_is_the_cosine(
     assert len([row for row in read_tsv(small / "heads.tsv") if row["open"] == "1"]) == 3
     held_out = splits_of(LINES, 20000)["test"]
     near = (vectors(model, tokeniser, held_out) * vectors(read(small, EMBEDS), subwords_of(small), held_out)).sum(1)
-    found = re.search(
-        r"3 of 6 heads are left. On (\d+) held-out .* it has ([\d.]+), and 100 with all heads: (-[\d.]+)", said
-    )
+    sentence = r"3 of 6 heads are left. On (\d+) held-out .* it has ([\d.]+), and 100 with all heads: (-[\d.]+)"
+    found = re.search(sentence, said)
     assert found and int(found[1]) == len(held_out)
     assert float(found[2]) == pytest.approx(100 * near.mean(), abs=0.06)
     assert float(found[3]) == pytest.approx(100 * near.mean() - 100, abs=0.006)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import re
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +9,13 @@ import numpy as np
 import pytest
 import sacrebleu
 
+from explored_page import data_of
 from heads.__main__ import main
 from heads.analysis.ablation import gates_without
 from heads.base.files import read_lines, read_tsv, write_lines
+from heads.base.names import ATTENTIONS
 from heads.model.folder import load_folder, save_folder
 from heads.model.head_removal import prune
-from heads.model.shape import full_heads
 from heads.one_model.inspecting import inspect
 from heads.one_model.sentences import in_words
 from heads.text.batches import pad
@@ -27,7 +26,6 @@ from heads.translation.export import export
 from model_folders import SOURCE, TARGET, Experiment, greedy, write_experiment
 
 TEXT = [*SOURCE, "a white dog .", "the old house stands near the river .", "cats see dogs ."]
-DATA = re.compile(r'id="data">(.*?)</script>', re.DOTALL)
 SPOKEN = ("score_change", "score_change_low", "score_change_high")
 
 
@@ -47,8 +45,9 @@ def inspected(experiment: Experiment, tmp_path_factory: pytest.TempPathFactory) 
     return page
 
 
-def content(page: Path) -> Any:
-    return json.loads(DATA.findall(page.read_text("utf-8"))[0])["experiments"][0]
+def content(page: Path) -> dict[str, Any]:
+    (one,) = data_of(page)
+    return one
 
 
 def test_what_a_head_costs_is_what_a_model_without_it_loses(
@@ -61,7 +60,7 @@ def test_what_a_head_costs_is_what_a_model_without_it_loses(
     for number in (0, 4, 7, 13, len(rows) - 1):
         row = rows[number]
         kind, layer, head = row["attention"], int(row["layer"]) - 1, int(row["head"]) - 1
-        left = {one: [list(layers) for layers in heads] for one, heads in full(model).items()}
+        left = {one: [[True] * model.shape.original_heads for _ in range(2)] for one in ATTENTIONS}
         left[kind][layer][head] = False
         folder = tmp_path / "bpe" / "runs" / str(number)
         save_folder(prune(model, left), folder, {"updates": 5}, {})
@@ -74,12 +73,6 @@ def test_what_a_head_costs_is_what_a_model_without_it_loses(
         assert float(row["score_change_high"]) >= change - 0.01
         changes.add(round(change, 2))
     assert len(changes) > 1
-
-
-def full(model: Any) -> dict[str, list[list[bool]]]:
-    shape = model.shape
-    return {kind: [[True] * shape.original_heads for _ in layers] for kind, layers in full_heads(
-        layers=2, heads=shape.original_heads).items()}  # fmt: skip
 
 
 def test_page_and_table_say_the_same_of_every_head(inspected: Path) -> None:
@@ -98,7 +91,7 @@ def test_a_pruned_model_is_inspected_without_the_heads_that_it_lost(experiment: 
     rows = zip(found.heads["attention"], found.heads["layer"] - 1, found.heads["head"] - 1, strict=True)
     assert tuple(rows) == left and len(left) < 18
     assert found.heads["score_change"].notna().all() and found.heads["effect"].notna().all()
-    (shown,) = json.loads(DATA.findall(found.html)[0])["experiments"]
+    (shown,) = data_of(found.html)
     lost = [row for row in shown["table"] if row["in_words"] == "The model no longer has this head."]
     assert len(lost) == 18 - len(left) and shown["models"][0]["live"].count("0") == len(lost)
 
@@ -108,7 +101,7 @@ def test_with_references_the_score_is_bleu_against_them(experiment: Experiment) 
     found = inspect(experiment.baseline, TEXT, references=references, masked=3, device="cpu")
     told = sacrebleu.corpus_bleu(greedy(experiment.baseline, TEXT), [references]).score
     assert 1 < told < 99
-    (shown,) = json.loads(DATA.findall(found.html)[0])["experiments"]
+    (shown,) = data_of(found.html)
     assert shown["score"] == pytest.approx(told, abs=0.01)
     assert '"name":"BLEU"' in found.html
     assert len(found.heads) == 18
@@ -135,9 +128,8 @@ def test_the_page_shows_the_attention_of_chosen_sentences(inspected: Path, tmp_p
     model, text = (str(inspected.parent / name) for name in ("model", "text.en"))
     page = str(tmp_path / "h.html")
     assert main(["inspect", model, text, "-o", page, "--masked", "2", "--show", "5", "3"]) == 0
-    shown = content(Path(page))["sentences"]
-    assert [" ".join(one["words"][: len(TEXT[4].split())]) for one in shown[:1]] == [TEXT[4]]
-    assert [" ".join(one["words"][: len(TEXT[2].split())]) for one in shown[1:]] == [TEXT[2]]
+    for shown, text in zip(content(Path(page))["sentences"], (TEXT[4], TEXT[2]), strict=True):
+        assert " ".join(shown["words"][: len(text.split())]) == text
 
 
 def row(**changes: Any) -> dict[str, Any]:

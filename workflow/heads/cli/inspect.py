@@ -11,9 +11,8 @@ from pathlib import Path
 
 from heads.base.files import UserError, read_lines, write_text
 from heads.cli._flags import add_device_arguments, add_model_argument, languages_of
-from heads.one_model.inspecting import inspect
+from heads.one_model.inspecting import inspect, progress
 from heads.one_model.measuring import STEPS, Text
-from heads.one_model.progress import Progress
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -51,7 +50,7 @@ def run(arguments: argparse.Namespace) -> None:
         raise UserError(f"{arguments.output} is the name of the table: give the page a name that ends in .html.")
     sentences = read_lines(arguments.text)[: arguments.sentences]
     references = arguments.references and read_lines(arguments.references)[: arguments.sentences]
-    with Progress(sys.stderr, len(STEPS) + arguments.causal) as progress:
+    with progress(sys.stderr, len(STEPS) + arguments.causal) as report:
         found = inspect(
             arguments.model,
             sentences,
@@ -65,7 +64,7 @@ def run(arguments: argparse.Namespace) -> None:
             languages=languages_of(arguments),
             device=arguments.device,
             threads=arguments.threads,
-            report=progress.report,
+            report=report,
         )
     write_text(arguments.output, found.html)
     write_text(table, found.heads.to_csv(sep="\t", index=False, lineterminator="\n"))

@@ -14,8 +14,7 @@ from pathlib import Path
 from heads.base.files import UserError, read_lines, write_text
 from heads.cli._flags import add_device_arguments, add_model_argument, languages_of
 from heads.one_model.inspecting import shown_name
-from heads.one_model.prune_report import report_lines, wish_of
-from heads.one_model.pruned_page import pruned_page
+from heads.one_model.prune_report import pruned_page, report_lines, wish_of
 from heads.one_model.shrinking import heads_of, shrunk, speed_won
 from heads.one_model.workplace import Workplace, fingerprint_of, splits_of
 from heads.translation.encoders_alone import export_any

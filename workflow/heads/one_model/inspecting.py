@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TextIO
 
 import pandas as pd
 
 from heads.explore.page import page
-from heads.one_model.measuring import Measuring, Report, Text, checked
+from heads.one_model.measuring import Measuring, Text, checked
 from heads.one_model.page import content_of, notes_of, table_of
 from heads.training.devices import pick
 from heads.translation.opening import opened
 from heads.translation.readers import NO_LANGUAGES
+from heads.translation.stream import Report
 
 
 @dataclass(frozen=True)
@@ -70,3 +73,24 @@ def inspect(
 def shown_name(model: str) -> str:
     """The name of a model on the page."""
     return re.sub(r"[^\w.-]+", "-", model.rstrip("/")).strip("-.") or "model"
+
+
+@contextmanager
+def progress(stream: TextIO, steps: int) -> Iterator[Report]:
+    """A progress line, and the function to call as each step begins; on a stream that is no terminal, no line."""
+    done = 0
+
+    def write(line: str) -> None:
+        if stream.isatty():
+            stream.write(f"\r\x1b[K{line}")
+            stream.flush()
+
+    def report(what: str) -> None:
+        nonlocal done
+        write(f"[{'#' * done}{'.' * (steps - done)}] {what}")
+        done += 1
+
+    try:
+        yield report
+    finally:
+        write("")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import redirect_stderr
 from dataclasses import dataclass
 from functools import cached_property
@@ -47,6 +47,7 @@ from heads.text.batches import Batch, Pairs, measured_pairs
 from heads.text.encoding import Encodes, opened, vocabulary_of
 from heads.text.vocabulary import Tokens, Vocabulary
 from heads.translation.model_folder import VOCABULARIES, vocabulary_folder
+from heads.translation.stream import Report
 
 INTERVAL = ("bleu_change_low", "bleu_change_high")
 """Columns of the 95 % interval of what masking a head changes, by paired bootstrap over sentences."""
@@ -67,9 +68,9 @@ OF_ANSWERS = {"_importance": "importance.tsv", "_relevance": "lrp.tsv"}
 """Measurements that need a loss or a logit, which a sentence encoder does not have; their files stay empty."""
 CAUSAL = {"causal gates": "_causal"}
 CAUSAL_FILE, CHECK_FILE = "causal.tsv", "causal_check.tsv"
+RELEVANCE_SENTENCES = 10
 RANDOM_DRAWS = 3
 """Random sets of heads to mask for comparison, each as large as the set that causal gates call irrelevant."""
-Report = Callable[[str], None]
 ROLES = RolesSettings(batch_tokens=2048)
 WITHOUT_TREES = ROLES.model_copy(update={"relations": ()})
 
@@ -87,8 +88,6 @@ class Text:
     """Numbers, from 1, of the sentences whose attention is shown; by default the first ones of suitable length."""
     masked: int = 25
     """The number of sentences on which each head is masked alone."""
-    relevance: int = 10
-    """The number of sentences on which relevance is measured."""
     causal: bool = False
     """Whether causal gates are fitted as well."""
 
@@ -129,12 +128,6 @@ class Measuring:
             name: [{key: as_written(value) for key, value in row.items()} for row in content]
             if name.endswith(".tsv") else content for name, content in self.files.items()
         }  # fmt: skip
-
-    @property
-    def translator(self) -> Transformer:
-        """The model, if it translates."""
-        assert isinstance(self.model, Transformer)
-        return self.model
 
     @cached_property
     def pairs(self) -> Pairs:
@@ -181,18 +174,18 @@ class Measuring:
 
     def _cross_attention(self) -> None:
         settings = AlignmentHeadsSettings(batch_tokens=2048)
+        assert isinstance(self.model, Transformer)
         assert isinstance(self.target, Vocabulary)
         texts = [Lines("the text", self.text.sentences), Lines("the translation", self.references)]
         golds = unlinked(texts, (self.source, self.target), settings)
-        self.files["cross_attention_roles.tsv"] = roles_of_cross_attention(
-            self.translator, golds, settings, linked=False
-        )
+        rows = roles_of_cross_attention(self.model, golds, settings, linked=False)
+        self.files["cross_attention_roles.tsv"] = rows
 
     def _importance(self) -> None:
         self.files["importance.tsv"] = importance_rows(self.model, self.batches(1024), label_smoothing=0.0)
 
     def _relevance(self) -> None:
-        batches = (generated(self.model, batch.to(self.device)) for batch in self.batches(300, self.text.relevance))
+        batches = (generated(self.model, batch.to(self.device)) for batch in self.batches(300, RELEVANCE_SENTENCES))
         self.files["lrp.tsv"] = relevance_rows(self.model, batches, LrpSettings(rules=("z-plus",)))[0]
 
     def _masked(self) -> None:
@@ -217,22 +210,20 @@ class Measuring:
         settings = CausalSettings(updates=60)
         rows = causal_rows(self.model, list(self.batches(settings.batch_tokens)), settings)
         heads = self.model.shape.heads()
-        called = {effect: [head for head, row in zip(heads, rows, strict=True) if row["effect"] == effect] for effect in
-                  (IRRELEVANT, INTERFERES)}  # fmt: skip
+        called = {
+            effect: [head for head, row in zip(heads, rows, strict=True) if row["effect"] == effect]
+            for effect in (IRRELEVANT, INTERFERES)
+        }
         for draw in range(1, RANDOM_DRAWS + 1):
             chosen = np.random.default_rng(draw).permutation(len(heads))[: len(called[IRRELEVANT])]
             called[f"random {draw}"] = [heads[place] for place in chosen]
         search = AblationSettings(sentences=0, beam=1, length_penalty=0.0, batch_tokens=2048)
         translate, wanted, metric = self.answers(search)
         whole = metric.drawn(translate(None), wanted, 1)[0]
-        check = [
-            {
-                "masked": what,
-                "heads": len(masked),
-                "bleu_change": metric.drawn(translate(gates_without(self.model, masked)), wanted, 1)[0] - whole,
-            }
-            for what, masked in called.items()
-        ]
+        check = []
+        for what, masked in called.items():
+            score = metric.drawn(translate(gates_without(self.model, masked)), wanted, 1)[0]
+            check.append({"masked": what, "heads": len(masked), "bleu_change": score - whole})
         self.files |= {CAUSAL_FILE: rows, CHECK_FILE: check}
 
     def _maps(self) -> None:

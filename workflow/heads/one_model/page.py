@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pandas as pd
@@ -12,6 +12,7 @@ from heads.base.names import METRICS
 from heads.base.runs import Run
 from heads.config.trainings import HardConcrete
 from heads.explore.content import content
+from heads.explore.head_rows import by_head
 from heads.explore.needs import EXPLORED
 from heads.one_model.answering import UNITS
 from heads.one_model.measuring import CAUSAL_FILE, CHECK_FILE
@@ -45,25 +46,17 @@ def content_of(name: str, measured: Measured, pruned: Sequence[RunFiles] = (), p
     found = content(frames_of(EXPLORED, runs), tables, {name: HardConcrete()}, [])
     (shown,) = found["experiments"]
     shown["parts"] = parts
-    alone, effects = _by_head(masked.to_dict("records")), _by_head(measured.get(CAUSAL_FILE, ()))
-    for row in shown["table"]:
-        if (own := alone.get(_place(row))) is None:
+    alone, effects = by_head(masked.to_dict("records")), by_head(measured.get(CAUSAL_FILE, ()))
+    for place, row in by_head(shown["table"]).items():
+        if (own := alone.get(place)) is None:
             row["in_words"] = PRUNED
             continue
         row |= {column: round(own[column], 2) for column in CHANGE[1:]}
         row["in_words"] = in_words(row, UNITS.get(shown["metric"]["name"], shown["metric"]["name"]))
-        if effect := effects.get(_place(row)):
+        if effect := effects.get(place):
             row["effect"] = effect["effect"]
             row["in_words"] += f" By causal gates it {EFFECTS_IN_WORDS[row['effect']]}."
     return found
-
-
-def _place(row: Mapping[str, Any]) -> tuple[str, int, int]:
-    return row["attention"], int(row["layer"]), int(row["head"])
-
-
-def _by_head(rows: Iterable[Mapping[str, Any]]) -> dict[tuple[str, int, int], Mapping[str, Any]]:
-    return {_place(row): row for row in rows}
 
 
 def table_of(found: Mapping[str, Any]) -> list[Record]:

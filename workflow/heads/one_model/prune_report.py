@@ -1,14 +1,27 @@
-"""Read the flags of `heads prune`, and report its result."""
+"""Read the flags of `heads prune`, and report its result: lines, and a page of the heads, gates and every size."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
-from heads.analysis.metrics import ACCURACY, BLEU, COSINE
+from heads.analysis.masking import vectors
+from heads.analysis.metrics import ACCURACY, BLEU, COSINE, cosine_values
 from heads.base.files import UserError, read_lines
-from heads.base.names import SIDES
-from heads.one_model.shrinking import Loss, Wish, heads_of, needs_control
+from heads.base.names import SIDES, UNPRUNED
+from heads.base.runs import run_of
+from heads.base.targets import CONTROL, Target
+from heads.explore.page import page
+from heads.model.encoder import Encoder
+from heads.model.folder import load_model
+from heads.one_model.answering import answered_by, maps_of_any, score_of_answers
+from heads.one_model.measuring import Measuring, Text
+from heads.one_model.page import content_of
+from heads.one_model.shrinking import Loss, Wish, heads_of, needs_control, run_of_target, smaller
 from heads.one_model.workplace import Workplace
+from heads.tables.reading import RunContent, RunFiles
+from heads.training.devices import pick
+from heads.translation.stream import Report
 
 AGAINST = {
     BLEU.name: "BLEU against the original model's translations",
@@ -18,6 +31,10 @@ AGAINST = {
 """How the loss is measured, in words."""
 PARTS = {"all": "all", "encoder": "enc_self"}
 """Names that --keep accepts, and the scope of heads that gets gates."""
+SENTENCES = 200
+"""The most held-out sentences to use for the page."""
+ON_PAGE = ("heads", "attention", "closing", "concrete")
+"""The parts of the page."""
 
 
 def wish_of(keep: str | None, loss: float | None, updates: int) -> Wish:
@@ -40,18 +57,47 @@ def report_lines(
     """The lines of the report: the loss, and the speed-up at each batch size."""
     heads = heads_of(place.baseline, scope)
     sentences = len(read_lines(place.text("test", SIDES[0])))
-    change = f"{lost.change:+.2f} (95 % interval {lost.low:+.2f} to {lost.high:+.2f})."
-    said = (
-        f"{lost.kept} of {heads} heads are left. On {sentences} held-out sentences, by {AGAINST[lost.metric]}, it has "
+    whole = (
+        f"{lost.control:.1f} with all heads after the same training" if needs_control(place) else "100 with all heads"
     )
-    if needs_control(place):
-        said += f"{lost.pruned:.1f}, and {lost.control:.1f} with all heads after the same training: {change}"
-    else:
-        said += f"{lost.pruned:.1f}, and 100 with all heads: {change}"
-    yield said
+    yield (
+        f"{lost.kept} of {heads} heads are left. On {sentences} held-out sentences, by {AGAINST[lost.metric]}, it has "
+        f"{lost.pruned:.1f}, and {whole}: {lost.change:+.2f} (95 % interval {lost.low:+.2f} to {lost.high:+.2f})."
+    )
     for size, (ratio, low, high) in speed.items():
         won = "no faster" if low <= 1 <= high else "slower" if high < 1 else "faster"
         at_once = "1 sentence" if size == 1 else f"{size} sentences"
         yield (
             f"{at_once} at once: {ratio:.2f} times the original speed ({low:.2f} to {high:.2f} in three rounds), {won}."
         )
+
+
+def pruned_page(place: Workplace, name: str, scope: str, sizes: Sequence[int], device: str, report: Report) -> str:
+    """Measure the heads of the model, score every size that was tried, and return the page as text.
+
+    name: the model's name on the page.
+    """
+    text = Text(read_lines(place.text("test", SIDES[0]))[:SENTENCES])
+    measuring = Measuring(place.baseline, text, pick(device, 1), report)
+    measured = {**measuring.measure(), "train.jsonl": [{"update": 0, "updates": 0, "dev_loss": None}]}
+    runs: list[RunFiles] = []
+    control = [CONTROL] * needs_control(place)
+    for target in (*control, *(Target.of_choice("gates", kept) for kept in sizes)):
+        report(f"answers of the model: {target}")
+        smaller(place, scope, target)
+        gates, pruned = (run_of_target(place, kind, scope, target) for kind in ("gates", "pruned"))
+        answers = _answers(measuring, load_model(pruned))
+        for run, made in ((gates, {}), (pruned, answers)):
+            runs.append((name, run_of(run)[1], RunContent(made, run)))
+    return page(content_of(name, measured, runs, ON_PAGE))
+
+
+def _answers(measured: Measuring, pruned: Encoder) -> dict[str, Any]:
+    """A pruned model's score against the unpruned model's answers, and its attention maps, by name of the file."""
+    model, tokens, device, cosine = pruned.to(measured.device), measured.tokens, measured.device, 100.0
+    if model.shape.embeds:
+        cosine, _ = cosine_values(vectors(model, tokens, device), vectors(measured.model, tokens, device))
+    answers, references = answered_by(model, tokens, measured.target, device), measured.references
+    metric, score = score_of_answers(model.shape, answers, references, cosine)
+    maps = maps_of_any(model, measured.source, measured.target, measured.text.sentences, references)
+    return {f"{metric}.json": {**score, "against": UNPRUNED}, "maps.json": maps}

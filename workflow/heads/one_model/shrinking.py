@@ -49,7 +49,7 @@ SHARES = (0.75, 0.5, 0.375, 0.25, 0.125)
 """Shares of all heads to try in turn, largest first, if the flags say how much may be lost."""
 DRAWS = 1000
 SEARCH = AblationSettings(sentences=0, beam=1, length_penalty=0.0, batch_tokens=GREEDY.batch_tokens)
-SPEED = SpeedSettings(batch_sizes=(1, 16), sentences=48, repeats=3, beam=1)
+SPEED = SpeedSettings(batch_sizes=(1, 16), sentences=48, repeats=3, beam=1, length_penalty=0.0)
 
 
 @dataclass(frozen=True)
@@ -202,10 +202,8 @@ def speed_won(place: Workplace, folder: Path, device: str, threads: int) -> dict
     """The smaller model's speed relative to the original, by batch size: median and range of three rounds."""
     on, source = pick(device, threads), place.tokens("test", SIDES[0])
     most = len(Tokens(source).lengths)
-    settings = SpeedSettings(
-        batch_sizes=tuple(size for size in SPEED.batch_sizes if size <= most), sentences=min(most, SPEED.sentences),
-        repeats=SPEED.repeats, beam=1, length_penalty=0.0,
-    )  # fmt: skip
+    sizes = tuple(size for size in SPEED.batch_sizes if size <= most)
+    settings = SPEED.model_copy(update={"batch_sizes": sizes, "sentences": min(most, SPEED.sentences)})
     folders = {"model": place.baseline, "smaller": folder}
     contestants = {name: contestant(one, source, settings, on) for name, one in folders.items()}
     with torch.inference_mode():
