@@ -8,9 +8,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import sentencepiece
 import torch
+
+from heads.text.special_ids import UNK
 
 transformers: Any = pytest.importorskip(
     "transformers", reason="transformers is not installed: pip install -r envs/dev.txt", exc_type=ImportError
@@ -30,6 +33,12 @@ SENTENCES = {
         "wer liest die Bücher meiner Schwestern ?",
     ),
 }
+CUT = {
+    "enc_self": [[True, False, True], [False] * 3],
+    "dec_self": [[False] * 3, [True, True, False], [True] * 3],
+    "dec_enc": [[False, True, True], [True] * 3, [False] * 3],
+}
+"""The heads that are left after an uneven pruning."""
 SIZES: dict[str, Any] = {
     "d_model": 12,
     "encoder_layers": 2,
@@ -43,6 +52,17 @@ SIZES: dict[str, Any] = {
     "dropout": 0.1,
     "max_position_embeddings": 64,
 }
+
+
+def changed(path: Path, **values: Any) -> None:
+    """Change values in a JSON file."""
+    path.write_text(json.dumps({**json.loads(path.read_text(encoding="utf-8")), **values}), encoding="utf-8")
+
+
+def drawn(lengths: Sequence[int], subwords: int, seed: int) -> list[list[int]]:
+    """Random sentences in our ids."""
+    draw = np.random.default_rng(seed)
+    return [draw.integers(UNK, subwords, length).tolist() for length in lengths]
 
 
 def segmenter(sentences: Sequence[str], subwords: int, kind: str) -> bytes:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
 from heads.base.files import write_json, write_text, write_tsv
@@ -16,9 +17,11 @@ from heads.model.folder import save_folder
 from heads.model.head_removal import prune
 from heads.model.shape import ModelShape, full_heads
 from heads.model.transformer import Transformer
+from heads.text.batches import pad
 from heads.text.encoding import encode_file
 from heads.text.special_ids import EOS
 from heads.text.vocabulary import Tokens, Vocabulary, train_bpe
+from heads.translation.beam_search import beam_search
 from heads.translation.stream import open_translator, translated
 
 SOURCE = ("the cat sees a small dog .", "a white house stands here , near the old river !", "dogs bark loudly .")
@@ -42,6 +45,10 @@ class Experiment:
     baseline: Path
     gates: Path
     pruned: Path
+
+    def vocabularies(self) -> list[Vocabulary]:
+        """Of source and target."""
+        return [Vocabulary(self.bpe / f"{side}.model") for side in ("source", "target")]
 
     def tokens(self) -> Tokens:
         """The encoded source sentences."""
@@ -98,6 +105,21 @@ def opinionated(*, seed: int, eos: float = 0.0, **changes: Any) -> Transformer:
         value.data += 0.5 * torch.randn(value.shape)
     model.projection.bias.data[EOS] += eos
     return model
+
+
+def post_norm(**changes: Any) -> Transformer:
+    """An opinionated model with its norms in the other place, each of them different from the identity."""
+    model = Transformer(replace(opinionated(seed=2).shape, pre_norm=False, **changes)).eval()
+    torch.manual_seed(3)
+    for value in model.parameters():
+        value.data += 0.5 * torch.randn(value.shape)
+    return model
+
+
+def found_by(model: Transformer, sentences: list[list[int]], *, beam: int = 4, **search: Any) -> list[list[int]]:
+    """A model's translations of sentences of subword ids, one by one, by a length penalty of 0.6 unless told."""
+    ids = [np.array([*sentence, EOS]) for sentence in sentences]
+    return [beam_search(model, *pad([each]), beam=beam, **{"length_penalty": 0.6, **search})[0] for each in ids]
 
 
 def greedy(folder: Path, lines: list[str]) -> list[str]:

@@ -18,18 +18,12 @@ from heads.model.folder import load_folder
 from heads.model.head_removal import prune
 from heads.model.transformer import Transformer
 from heads.text.batches import make_batch
-from heads.text.vocabulary import Vocabulary
 from heads.translation.aligning import aligning_first, aligning_heads
 from heads.translation.export import export
-from model_folders import OPEN, SOURCE, TARGET, Experiment, opinionated, write_experiment
+from model_folders import OPEN, SOURCE, TARGET, Experiment, opinionated
 
 LIVE = [(layer, head) for layer, row in enumerate(OPEN["dec_enc"]) for head, is_open in enumerate(row) if is_open]
 assert LIVE == [(0, 1), (0, 2), (1, 0), (1, 1), (1, 2)]
-
-
-@pytest.fixture(scope="module")
-def experiment(tmp_path_factory: pytest.TempPathFactory) -> Experiment:
-    return write_experiment(tmp_path_factory.mktemp("results") / "tiny")
 
 
 def table(path: Path, rates: dict[tuple[int, int], float], below: float = 0.5, step: str = "output") -> Path:
@@ -44,15 +38,11 @@ def table(path: Path, rates: dict[tuple[int, int], float], below: float = 0.5, s
     return path
 
 
-def vocabularies(experiment: Experiment) -> list[Vocabulary]:
-    return [Vocabulary(experiment.bpe / f"{side}.model") for side in ("source", "target")]
-
-
 def ours(model: Transformer, experiment: Experiment) -> dict[tuple[int, int], NDArray[np.float32]]:
     """Attention of every live head, by layer and original number, with the reference translation as input."""
     ids = [
         np.array(v.encode([text])[0], np.int32)
-        for v, text in zip(vocabularies(experiment), (SOURCE[1], TARGET[1]), strict=True)
+        for v, text in zip(experiment.vocabularies(), (SOURCE[1], TARGET[1]), strict=True)
     ]
     batch, trace = make_batch([ids[0]], [ids[1]]), Trace()
     with torch.no_grad():
@@ -65,7 +55,7 @@ def ours(model: Transformer, experiment: Experiment) -> dict[tuple[int, int], ND
 
 def theirs(folder: Path, experiment: Experiment) -> NDArray[np.float64]:
     """The attention that CTranslate2 returns for the same subwords."""
-    source, target = vocabularies(experiment)
+    source, target = experiment.vocabularies()
     subwords = [v.subwords(v.encode([text])[0]) for v, text in ((source, SOURCE[1]), (target, TARGET[1]))]
     translator = ctranslate2.Translator(str(folder), compute_type="float32", intra_threads=1)
     found = translator.translate_batch([subwords[0]], target_prefix=[subwords[1]], beam_size=1, return_attention=True,

@@ -46,19 +46,6 @@ def sources() -> tuple[Tensor, Tensor]:
     return ids, torch.arange(4) < torch.tensor(LENGTHS)[:, None]
 
 
-@pytest.fixture
-def talker(tiny_model: Build) -> Callable[..., Transformer]:
-    """Builds a model with confident predictions that ends its sentences more or less readily."""
-
-    def build(*, eos: float, seed: int = 1, subwords: int = 11, **changes: Any) -> Transformer:
-        model = tiny_model(seed=seed, target_subwords=subwords, **changes)
-        model.projection.weight.data *= 2
-        model.projection.bias.data[EOS] += eos
-        return model
-
-    return build
-
-
 @torch.no_grad()
 def log_probs(model: Transformer, source: Tensor, prefix: list[int]) -> list[float]:
     """Log-probabilities of the subword after `prefix`, from a whole forward pass for one sentence."""

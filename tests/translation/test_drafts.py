@@ -16,7 +16,6 @@ from heads.config.analyses import TranslateSettings
 from heads.model.sublayers import Gates
 from heads.model.transformer import Transformer
 from heads.text.batches import Pairs, make_batch
-from heads.text.special_ids import EOS
 from heads.text.vocabulary import Tokens
 from heads.translation.beam_search import length_limit
 from heads.translation.drafts import Drafted, said_again
@@ -35,14 +34,6 @@ def pairs(tmp_path: Path) -> Pairs:
     return every_pair(Tokens(tmp_path / "source"))
 
 
-def speaker(tiny_model: Callable[..., Transformer], eos: float, seed: int) -> Transformer:
-    """A model with confident predictions that ends its sentences more or less readily."""
-    model = tiny_model(seed=seed, target_subwords=11)
-    model.projection.weight.data *= 2
-    model.projection.bias.data[EOS] += eos
-    return model
-
-
 def searched(model: Transformer, pairs: Pairs, limit: int, gates: Gates | None) -> dict[int, list[int]]:
     """Greedy search step by step, independent of the batches."""
     return search_pairs(
@@ -52,14 +43,12 @@ def searched(model: Transformer, pairs: Pairs, limit: int, gates: Gates | None) 
 
 @pytest.mark.parametrize(("tokens", "limit"), [(1, 13), (40, 0), (1000, 0)])
 def test_what_drafts_give_is_greedy_search_under_every_mask(
-    tiny_model: Callable[..., Transformer], pairs: Pairs, monkeypatch: pytest.MonkeyPatch, tokens: int, limit: int
+    talker: Callable[..., Transformer], pairs: Pairs, monkeypatch: pytest.MonkeyPatch, tokens: int, limit: int
 ) -> None:
     """Some drafts are accepted and some rejected, some end by themselves and some at their limit."""
     monkeypatch.setattr(heads.translation.drafts, "VERIFIED_TOKENS", tokens)
-    model, stood = speaker(tiny_model, 1.0, 2), set()
-    drafted = Drafted(
-        model, pairs, TranslateSettings(beam=1, length_penalty=0.0, batch_tokens=50, sentences=limit), CPU
-    )
+    model, stood = talker(eos=1.0, seed=2), set()
+    drafted = Drafted(model, pairs, TranslateSettings(1, 0.0, 50, limit), CPU)
     plain = drafted(None)
     assert plain == searched(model, pairs, limit, None)
     assert len(plain) == (limit or 30)
@@ -74,9 +63,9 @@ def test_what_drafts_give_is_greedy_search_under_every_mask(
 
 
 def test_a_draft_as_long_as_its_limit_falls_by_its_last_subword_too(
-    tiny_model: Callable[..., Transformer], pairs: Pairs
+    talker: Callable[..., Transformer], pairs: Pairs
 ) -> None:
-    model = speaker(tiny_model, -50.0, 2)
+    model = talker(eos=-50.0, seed=2)
     said = [ids for _, ids in sorted(searched(model, pairs, 0, None).items())]
     assert [len(ids) for ids in said] == [length_limit(int(length) + 1) - 1 for length in pairs.source.lengths]
 
@@ -94,9 +83,9 @@ def test_a_draft_as_long_as_its_limit_falls_by_its_last_subword_too(
 
 
 def test_sentences_that_stay_are_not_searched_again_nor_read_again(
-    tiny_model: Callable[..., Transformer], pairs: Pairs, monkeypatch: pytest.MonkeyPatch
+    talker: Callable[..., Transformer], pairs: Pairs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    model = speaker(tiny_model, 1.0, 2)
+    model = talker(eos=1.0, seed=2)
     steps: list[int] = []
     read: list[int] = []
     monkeypatch.setattr(model, "decode_next", _counted(model.decode_next, steps))

@@ -19,11 +19,10 @@ from heads.model.folder import load_folder
 from heads.model.folder import save_folder as save_ours
 from heads.model.head_removal import prune
 from heads.model.transformer import Transformer
-from heads.text.batches import pad
 from heads.text.encoding import vocabulary_of
 from heads.text.special_ids import BOS, EOS
 from heads.translation.agreement import log_probabilities, pairs_of
-from heads.translation.beam_search import beam_search, length_limit
+from heads.translation.beam_search import length_limit
 from heads.translation.export import export
 from heads.translation.fairseq_folder import read_fairseq
 from heads.translation.from_marian import numberings_of
@@ -31,12 +30,9 @@ from heads.translation.model_folder import load_vocabularies
 from heads.translation.readers import import_model
 from heads.translation.to_ctranslate2 import agreement_of_ctranslate2
 from heads.translation.to_onnx import agreement_of_onnx
+from marian_models import CUT
+from model_folders import found_by
 
-CUT = {
-    "enc_self": [[True, False, True], [False] * 3],
-    "dec_self": [[False] * 3, [True, True, False], [True] * 3],
-    "dec_enc": [[False, True, True], [True] * 3, [False] * 3],
-}
 KINDS: dict[str, dict[str, Any]] = {
     "m2m100": {"ending": 1.5},
     "nllb": {"tie_word_embeddings": False, "ending": 1.5},
@@ -63,7 +59,7 @@ def imported(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
 
 def searched(model: Transformer, ids: list[int], **search: Any) -> list[int]:
     """Our translation, without a first subword that is forced."""
-    found = beam_search(model, *pad([torch.tensor([*ids, EOS]).numpy()]), length_offset=0, **search)[0]
+    [found] = found_by(model, [ids], length_offset=0, **search)
     first = model.shape.first_subword
     assert not first or found[0] == first
     return found[bool(first) :]

@@ -85,13 +85,7 @@ def imported(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_the_model_translates_as_its_engine_does(imported: Path) -> None:
     lines = english()
-    same = np.mean(
-        [
-            one == other
-            for one, other in zip(ours(imported, lines), theirs(place_of("firefox/en-pt"), lines), strict=True)
-        ]
-    )
-    assert len(lines) >= 20 and same >= SHARE
+    assert len(lines) >= 20 and alike(ours(imported, lines), theirs(place_of("firefox/en-pt"), lines)) >= SHARE
 
 
 def test_it_has_the_papers_encoder_and_no_self_attention_in_its_decoder(imported: Path) -> None:

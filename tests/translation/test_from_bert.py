@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -21,6 +20,7 @@ from heads.model.classifier import Classifier
 from heads.model.folder import load_classifier, save_folder
 from heads.model.head_removal import prune
 from heads.model.shape import facts_of
+from heads.text.batches import pad
 from heads.text.encoding import opened, vocabulary_of
 from heads.text.labels import Labels
 from heads.text.special_ids import BOS, EOS, PAD, UNK
@@ -29,6 +29,7 @@ from heads.translation.bert_folder import read_bert
 from heads.translation.encoders_alone import export_alone, import_bert
 from heads.translation.from_bert import labels_of, model_of_bert
 from heads.translation.from_hub import folder_of
+from marian_models import changed
 from small_server import serving_folder
 
 FORMS: dict[str, dict[str, Any]] = {
@@ -52,12 +53,9 @@ def made(folder: Path, changes: dict[str, Any]) -> tuple[Any, Any]:
 
 
 def logits_of(model: Classifier, vocabulary: Any, lines: tuple[str, ...] = EXAMPLES) -> Tensor:
-    rows = vocabulary.encode(lines)
-    source = torch.full((len(rows), max(map(len, rows))), PAD)
-    for number, row in enumerate(rows):
-        source[number, : len(row)] = torch.tensor(row)
+    source, mask = pad([np.array(row) for row in vocabulary.encode(lines)])
     with torch.no_grad():
-        found: Tensor = model.projection(model(source, source != PAD))[:, 0]
+        found: Tensor = model.projection(model(source, mask))[:, 0]
     return found
 
 
@@ -205,85 +203,67 @@ def test_a_model_goes_back_to_transformers_with_zeros_for_heads_that_were_cut_ou
     torch.testing.assert_close(again, ours, rtol=0, atol=1e-5)
 
 
-def spoilt(folder: Path, name: str, **changes: Any) -> None:
-    content = read_json(folder / name)
-    (folder / name).write_text(json.dumps({**content, **changes}), encoding="utf-8")
-
-
-def without(name: str) -> Callable[[Path], None]:
-    return lambda folder: (folder / name).unlink()
-
-
-def pickled(folder: Path) -> None:
-    (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
-
-
 def fewer_words(folder: Path) -> None:
-    content = read_json(folder / "tokenizer.json")
-    content["model"]["vocab"].pop(SUBWORDS[-1])
-    (folder / "tokenizer.json").write_text(json.dumps(content), encoding="utf-8")
+    tokeniser = read_json(folder / "tokenizer.json")["model"]
+    tokeniser["vocab"].pop(SUBWORDS[-1])
+    changed(folder / "tokenizer.json", model=tokeniser)
 
 
 def by_merges(folder: Path) -> None:
-    spoilt(folder, "tokenizer.json", model={"type": "BPE", "vocab": {}, "merges": []})
+    changed(folder / "tokenizer.json", model={"type": "BPE", "vocab": {}, "merges": []})
 
 
-@pytest.mark.parametrize(
-    ("spoil", "words"),
-    [
-        (
-            lambda f: spoilt(f, "config.json", model_type="roberta"),
-            r"model_type is 'roberta', not 'bert': give the folder",
-        ),
-        (lambda f: spoilt(f, "config.json", is_decoder=True), r"is_decoder is True, not False"),
-        (lambda f: spoilt(f, "config.json", hidden_act="gelu_new"), r"hidden_act is 'gelu_new', not 'gelu' or 'relu'"),
-        (lambda f: spoilt(f, "config.json", num_hidden_layers=0), r"num_hidden_layers is 0: it must be a positive"),
-        (
-            lambda f: spoilt(f, "config.json", hidden_dropout_prob="a"),
-            r"hidden_dropout_prob is 'a': it must be at least 0 and below 1",
-        ),
-        (lambda f: spoilt(f, "config.json", layer_norm_eps=None), r"layer_norm_eps is None: it must be at least 0"),
-        (lambda f: spoilt(f, "config.json", id2label={"a": "b"}), r"does not say what its labels mean"),
-        (lambda f: spoilt(f, "config.json", num_hidden_layers=4), r"no weights called bert\.encoder\.layer\.3\."),
-        (lambda f: spoilt(f, "config.json", num_attention_heads=5), r"hidden_size 12 does not divide into 5 heads"),
-        (lambda f: spoilt(f, "config.json", intermediate_size=15), r"weights of .* are 14 x 12 and not 15 x 12, as"),
-        (lambda f: spoilt(f, "config.json", id2label={"0": "LABEL_0", "1": "LABEL_1", "2": "x"}), r"does not say what"),
-        (
-            lambda f: spoilt(f, "config.json", id2label={"0": "a", "1": "b"}),
-            r"has 3 labels, and not 2: name them",
-        ),
-        (
-            lambda f: spoilt(f, "config.json", id2label={"0": "a", "1": "A", "2": "b"}),
-            r"has the labels a, a, b, not two",
-        ),
-        (without("config.json"), r"has no config\.json: copy it from where the model is from"),
-        (without("model.safetensors"), r"has no model\.safetensors"),
-        (without("tokenizer.json"), r"has neither tokenizer\.json nor vocab\.txt: copy one"),
-        (pickled, r"has pickled weights, .* BertForSequenceClassification\.from_pretrained"),
-        (
-            fewer_words,
-            r"vocabulary that does not fit its weights, 30 subwords for 31 rows: take all files from the same model",
-        ),
-        (by_merges, r"tokenizer\.json has a BPE tokeniser, not the WordPiece of a BERT"),
-        (
-            lambda f: rename(f, ("pooler", "pouler")),
-            r"has a classifier that reads no pooler, like .*: give the folder of a BertForSequenceClassification, or",
-        ),
-        (
-            lambda f: rename(f, ("pooler.dense.bias", "pooler.dense.bios")),
-            r"has no weights called bert\.pooler\.dense\.bias: copy model\.safetensors again",
-        ),
-        (
-            lambda f: rename(f, ("classifier.bias", "classifier.bios")),
-            r"has no weights called classifier\.bias: copy model\.safetensors again",
-        ),
-    ],
+BAD: tuple[tuple[dict[str, Any] | Callable[[Path], object], str], ...] = (
+    ({"model_type": "roberta"}, r"model_type is 'roberta', not 'bert': give the folder"),
+    ({"is_decoder": True}, r"is_decoder is True, not False"),
+    ({"hidden_act": "gelu_new"}, r"hidden_act is 'gelu_new', not 'gelu' or 'relu'"),
+    ({"num_hidden_layers": 0}, r"num_hidden_layers is 0: it must be a positive"),
+    ({"hidden_dropout_prob": "a"}, r"hidden_dropout_prob is 'a': it must be at least 0 and below 1"),
+    ({"layer_norm_eps": None}, r"layer_norm_eps is None: it must be at least 0"),
+    ({"id2label": {"a": "b"}}, r"does not say what its labels mean"),
+    ({"num_hidden_layers": 4}, r"no weights called bert\.encoder\.layer\.3\."),
+    ({"num_attention_heads": 5}, r"hidden_size 12 does not divide into 5 heads"),
+    ({"intermediate_size": 15}, r"weights of .* are 14 x 12 and not 15 x 12, as"),
+    ({"id2label": {"0": "LABEL_0", "1": "LABEL_1", "2": "x"}}, r"does not say what"),
+    ({"id2label": {"0": "a", "1": "b"}}, r"has 3 labels, and not 2: name them"),
+    ({"id2label": {"0": "a", "1": "A", "2": "b"}}, r"has the labels a, a, b, not two"),
+    (lambda f: (f / "config.json").unlink(), r"has no config\.json: copy it from where the model is from"),
+    (lambda f: (f / "model.safetensors").unlink(), r"has no model\.safetensors"),
+    (lambda f: (f / "tokenizer.json").unlink(), r"has neither tokenizer\.json nor vocab\.txt: copy one"),
+    (
+        lambda f: (f / "model.safetensors").rename(f / "pytorch_model.bin"),
+        r"has pickled weights, .* BertForSequenceClassification\.from_pretrained",
+    ),
+    (
+        fewer_words,
+        r"vocabulary that does not fit its weights, 30 subwords for 31 rows: take all files from the same model",
+    ),
+    (by_merges, r"tokenizer\.json has a BPE tokeniser, not the WordPiece of a BERT"),
+    (
+        lambda f: rename(f, ("pooler", "pouler")),
+        r"has a classifier that reads no pooler, like .*: give the folder of a BertForSequenceClassification, or",
+    ),
+    (
+        lambda f: rename(f, ("pooler.dense.bias", "pooler.dense.bios")),
+        r"has no weights called bert\.pooler\.dense\.bias: copy model\.safetensors again",
+    ),
+    (
+        lambda f: rename(f, ("classifier.bias", "classifier.bios")),
+        r"has no weights called classifier\.bias: copy model\.safetensors again",
+    ),
 )
+"""Changes to config.json, or to the folder, and what is said."""
+
+
+@pytest.mark.parametrize(("spoil", "words"), BAD)
 def test_a_folder_with_a_fault_is_refused_in_one_sentence_and_nothing_is_left(
-    tmp_path: Path, spoil: Callable[[Path], None], words: str
+    tmp_path: Path, spoil: dict[str, Any] | Callable[[Path], object], words: str
 ) -> None:
     made(tmp_path / "theirs", {})
-    spoil(tmp_path / "theirs")
+    if isinstance(spoil, dict):
+        changed(tmp_path / "theirs/config.json", **spoil)
+    else:
+        spoil(tmp_path / "theirs")
     with pytest.raises(UserError, match=words) as caught:
         import_bert(tmp_path / "theirs", tmp_path / "ours")
     assert "\n" not in str(caught.value)

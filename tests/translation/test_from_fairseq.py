@@ -40,7 +40,7 @@ from heads.translation.fairseq_folder import read_fairseq
 from heads.translation.from_marian import numberings_of
 from heads.translation.readers import import_model
 from heads.translation.stream import open_translator
-from marian_models import transformers
+from marian_models import changed, drawn, transformers
 
 SHAPES: dict[str, tuple[str, dict[str, Any]]] = {
     "M2M100": ("m2m100", {"ending": 2.0}),
@@ -90,12 +90,6 @@ def rows_of(folder: Path, family: str) -> tuple[tuple[int, ...], tuple[int, ...]
     """Their ids for our subwords of source and target."""
     source, target = numberings_of(read_fairseq(folder, LANGUAGES[family]))
     return source.rows, target.rows
-
-
-def drawn(lengths: list[int], subwords: int, seed: int) -> list[list[int]]:
-    """Random sentences in our ids."""
-    draw = np.random.default_rng(seed)
-    return [draw.integers(UNK, subwords, length).tolist() for length in lengths]
 
 
 @torch.inference_mode()
@@ -262,36 +256,28 @@ def test_a_language_that_is_missing_or_not_known_is_one_sentence_that_lists_some
     assert not (tmp_path / "out").exists() or [*(tmp_path / "out").iterdir()] == []
 
 
-SPOILT: dict[str, tuple[str, Callable[[Path], object], str]] = {
-    "no segmenter": ("nllb", lambda p: (p / "sentencepiece.bpe.model").unlink(), "has no sentencepiece.bpe.model"),
-    "a segmenter that is none": (
+SPOILT: tuple[tuple[str, Callable[[Path], object], str], ...] = (
+    ("nllb", lambda f: (f / "sentencepiece.bpe.model").unlink(), "has no sentencepiece.bpe.model"),
+    (
         "nllb",
-        lambda p: (p / "sentencepiece.bpe.model").write_bytes(b"\xff" * 50),
+        lambda f: (f / "sentencepiece.bpe.model").write_bytes(b"\xff" * 50),
         "is not a SentencePiece model, or is damaged",
     ),
-    "no merges": ("bart", lambda p: (p / "merges.txt").unlink(), "has neither sentencepiece.bpe.model nor merges.txt"),
-    "a vocabulary too long": (
+    ("bart", lambda f: (f / "merges.txt").unlink(), "has neither sentencepiece.bpe.model nor merges.txt"),
+    ("bart", lambda f: changed(f / "config.json", vocab_size=9), "a vocab_size of 9"),
+    ("mbart", lambda f: changed(f / "config.json", d_model=24), "x 12 and not"),
+    (
         "bart",
-        lambda p: changed(p / "config.json", vocab_size=9),
-        "a vocab_size of 9",
-    ),
-    "other weights": ("mbart", lambda p: changed(p / "config.json", d_model=24), "x 12 and not"),
-    "a table of other positions": (
-        "bart",
-        lambda p: changed(p / "config.json", max_position_embeddings=63),
+        lambda f: changed(f / "config.json", max_position_embeddings=63),
         "the weights of source_embedding.positions.weight are 64 x 12 and not 63 x 12",
     ),
-}
+)
 
 
-def changed(path: Path, **values: object) -> None:
-    """Change values in a JSON file."""
-    path.write_text(json.dumps({**json.loads(path.read_text(encoding="utf-8")), **values}), encoding="utf-8")
-
-
-@pytest.mark.parametrize("fault", SPOILT)
-def test_a_folder_that_cannot_be_read_is_one_sentence(fault: str, good: dict[str, Path], tmp_path: Path) -> None:
-    family, spoil, sentence = SPOILT[fault]
+@pytest.mark.parametrize(("family", "spoil", "sentence"), SPOILT)
+def test_a_folder_that_cannot_be_read_is_one_sentence(
+    family: str, spoil: Callable[[Path], object], sentence: str, good: dict[str, Path], tmp_path: Path
+) -> None:
     shutil.copytree(good[family], tmp_path / "theirs")
     spoil(tmp_path / "theirs")
     with pytest.raises(UserError, match=re.escape(sentence)):

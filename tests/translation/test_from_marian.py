@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import io
-import json
 import shutil
 import sys
 from collections.abc import Callable
@@ -33,7 +32,7 @@ from heads.translation.marian_folder import read_marian
 from heads.translation.model_folder import search_of
 from heads.translation.readers import import_model
 from heads.translation.stream import open_translator
-from marian_models import SENTENCES, save_marian, save_tokeniser, transformers
+from marian_models import SENTENCES, changed, drawn, save_marian, save_tokeniser, transformers
 from small_server import serving_folder
 
 SHAPES: dict[str, dict[str, Any]] = {
@@ -62,12 +61,6 @@ def pair(
     _, theirs = made(folder / "theirs", SHAPES[request.param])
     import_model(str(folder / "theirs"), folder / "ours")
     return theirs, load_folder(folder / "ours"), numberings_of(read_marian(folder / "theirs"))
-
-
-def drawn(lengths: list[int], subwords: int, seed: int) -> list[list[int]]:
-    """Random sentences in our ids."""
-    draw = np.random.default_rng(seed)
-    return [draw.integers(UNK, subwords, length).tolist() for length in lengths]
 
 
 @torch.inference_mode()
@@ -160,106 +153,72 @@ def good(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def spoilt(good: Path, tmp_path: Path, name: str) -> tuple[Path, Path]:
-    """A copy of a good folder, and a file of it."""
-    folder = tmp_path / good.name
-    shutil.copytree(good, folder)
-    return folder, folder / name
-
-
-BAD: dict[str, tuple[str, Callable[[Path], Any], str]] = {
-    "another model": (
+BAD: tuple[tuple[str, dict[str, Any] | Callable[[Path], object], str], ...] = (
+    (
         "config.json",
-        lambda p: changed(p, model_type="t5"),
+        {"model_type": "t5"},
         "config.json describes t5, which is not supported: give a model of type marian, m2m",
     ),
-    "no segmenter": ("source.spm", Path.unlink, "has no source.spm: copy it from where the model is from"),
-    "no vocabulary": ("vocab.json", Path.unlink, "has no vocab.json"),
-    "a segmenter that is none": ("target.spm", lambda p: p.write_bytes(b"\xff" * 50), "spm is not a SentencePiece"),
-    "an empty segmenter": ("target.spm", lambda p: p.write_bytes(b""), "spm is not a SentencePiece"),
-    "a subword too much": ("vocab.json", lambda p: changed(p, **{"one more": subwords_in(p)}), "rows of model.encoder"),
-    "a number twice": ("vocab.json", lambda p: changed(p, **{"one more": 3}), "does not number its subwords from 0 on"),
-    "an activation": ("config.json", lambda p: changed(p, activation_function="gelu_new"), "'gelu_new', and not one"),
-    "uneven heads": ("config.json", lambda p: changed(p, decoder_attention_heads=4), "attention_heads is 3 and 4"),
-    "a share that is none": (
+    ("source.spm", Path.unlink, "has no source.spm: copy it from where the model is from"),
+    ("vocab.json", Path.unlink, "has no vocab.json"),
+    ("target.spm", lambda p: p.write_bytes(b"\xff" * 50), "spm is not a SentencePiece"),
+    ("target.spm", lambda p: p.write_bytes(b""), "spm is not a SentencePiece"),
+    ("vocab.json", lambda p: changed(p, **{"one more": len(read_json(p))}), "rows of model.encoder"),
+    ("vocab.json", {"one more": 3}, "does not number its subwords from 0 on"),
+    ("config.json", {"activation_function": "gelu_new"}, "'gelu_new', and not one"),
+    ("config.json", {"decoder_attention_heads": 4}, "attention_heads is 3 and 4"),
+    ("config.json", {"dropout": None}, "dropout is None: it must be at least 0"),
+    ("config.json", {"attention_dropout": 3}, "attention_dropout is 3: it must"),
+    ("generation_config.json", {"num_beams": 0}, "num_beams of its generation is 0, which no"),
+    ("generation_config.json", {"num_beams": True}, "num_beams of its generation is True"),
+    ("generation_config.json", {"num_beams": "a"}, "num_beams of its generation is 'a'"),
+    ("generation_config.json", {"length_penalty": float("nan")}, "length_penalty of its"),
+    ("generation_config.json", {"early_stopping": "maybe"}, "is 'maybe', which no"),
+    ("config.json", {"encoder_layers": "two"}, "encoder_layers is 'two'"),
+    ("config.json", {"encoder_layers": 3}, "no weights called model.encoder.layers.2"),
+    ("config.json", {"encoder_ffn_dim": 15, "decoder_ffn_dim": 15}, "are 14 x 12 and not"),
+    ("config.json", {"decoder_start_token_id": 0}, "start 0 and the end 0 are not ids of their own"),
+    (
         "config.json",
-        lambda p: changed(p, dropout=None),
-        "dropout is None: it must be at least 0",
-    ),
-    "a share above one": ("config.json", lambda p: changed(p, attention_dropout=3), "attention_dropout is 3: it must"),
-    "no beam": ("config.json", lambda p: generating(p, num_beams=0), "num_beams of its generation is 0, which no"),
-    "a beam that is true": (
-        "config.json",
-        lambda p: generating(p, num_beams=True),
-        "num_beams of its generation is True",
-    ),
-    "a beam in words": ("config.json", lambda p: generating(p, num_beams="a"), "num_beams of its generation is 'a'"),
-    "an endless length": ("config.json", lambda p: generating(p, length_penalty=float("nan")), "length_penalty of its"),
-    "an end that is none": ("config.json", lambda p: generating(p, early_stopping="maybe"), "is 'maybe', which no"),
-    "no number": ("config.json", lambda p: changed(p, encoder_layers="two"), "encoder_layers is 'two'"),
-    "a layer too much": (
-        "config.json",
-        lambda p: changed(p, encoder_layers=3),
-        "no weights called model.encoder.layers.2",
-    ),
-    "another size": (
-        "config.json",
-        lambda p: changed(p, encoder_ffn_dim=15, decoder_ffn_dim=15),
-        "are 14 x 12 and not",
-    ),
-    "a start of its own": (
-        "config.json",
-        lambda p: changed(p, decoder_start_token_id=0),
-        "start 0 and the end 0 are not ids of their own",
-    ),
-    "padding beyond": (
-        "config.json",
-        lambda p: changed(p, pad_token_id=900, decoder_start_token_id=900),
+        {"pad_token_id": 900, "decoder_start_token_id": 900},
         "padding 900, the decoder's start 900 and the end 0 are not ids",
     ),
-    "no JSON": ("config.json", lambda p: p.write_text("{"), "config.json is not valid JSON"),
-    "cut off weights": ("model.safetensors", lambda p: p.write_bytes(p.read_bytes()[:-9]), "missing or damaged"),
-    "no weights": ("model.safetensors", Path.unlink, "has no model.safetensors"),
-    "pickled weights": (
+    ("config.json", lambda p: p.write_text("{"), "config.json is not valid JSON"),
+    ("model.safetensors", lambda p: p.write_bytes(p.read_bytes()[:-9]), "missing or damaged"),
+    ("model.safetensors", Path.unlink, "has no model.safetensors"),
+    (
         "model.safetensors",
         lambda p: p.rename(p.with_name("pytorch_model.bin")),
         "pickled weights, which may run code and are not opened",
     ),
-    "an index that leads away": (
+    (
         "model.safetensors.index.json",
         lambda p: p.write_text('{"weight_map": {"x": "../model.safetensors"}}'),
         "names no files beside it",
     ),
-    "a shard that is not there": (
+    (
         "model.safetensors.index.json",
         lambda p: p.write_text('{"weight_map": {"x": "model-1.safetensors"}}'),
         "model-1.safetensors is missing or damaged",
     ),
-}
+)
+"""A file, changes to its JSON or what else is done to it, and what is said."""
 
 
-def changed(path: Path, **values: Any) -> None:
-    """Change values in a JSON file."""
-    path.write_text(json.dumps({**json.loads(path.read_text(encoding="utf-8")), **values}), encoding="utf-8")
-
-
-def generating(config: Path, **values: Any) -> None:
-    """Change values in the generation config beside a config."""
-    changed(config.with_name("generation_config.json"), **values)
-
-
-def subwords_in(path: Path) -> int:
-    """The number of subwords in a JSON file."""
-    return len(json.loads(path.read_text(encoding="utf-8")))
-
-
-@pytest.mark.parametrize("fault", BAD)
+@pytest.mark.parametrize(("name", "spoil", "sentence"), BAD)
 def test_a_folder_that_is_no_marian_model_is_one_sentence_and_leaves_nothing(
-    fault: str, good: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+    name: str,
+    spoil: dict[str, Any] | Callable[[Path], object],
+    sentence: str,
+    good: Path,
+    tmp_path: Path,
+    capfd: pytest.CaptureFixture[str],
 ) -> None:
-    name, spoil, sentence = BAD[fault]
-    folder, path = spoilt(good, tmp_path, name)
-    spoil(path)
+    folder = shutil.copytree(good, tmp_path / good.name)
+    if isinstance(spoil, dict):
+        changed(folder / name, **spoil)
+    else:
+        spoil(folder / name)
     assert main(["import", str(folder), "-o", str(tmp_path / "out/ours")]) == 1
     said = capfd.readouterr().err
     assert said.startswith("error: ") and said.count("\n") == 1 and sentence in said
@@ -332,8 +291,8 @@ def test_an_imported_model_is_searched_as_its_authors_do_until_an_experiment_sco
 
 
 def test_a_length_penalty_of_zero_is_no_missing_one(good: Path, tmp_path: Path) -> None:
-    folder, config = spoilt(good, tmp_path, "config.json")
-    generating(config, length_penalty=0.0, num_beams=None)
+    folder = shutil.copytree(good, tmp_path / good.name)
+    changed(folder / "generation_config.json", length_penalty=0.0, num_beams=None)
     import_model(str(folder), tmp_path / "ours")
     assert search_of(tmp_path / "ours") == (1, 0.0)
 

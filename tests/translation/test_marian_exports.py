@@ -8,7 +8,6 @@ import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -20,25 +19,17 @@ from heads.base.provenance import provenance
 from heads.model.folder import load_folder, save_folder
 from heads.model.head_removal import prune
 from heads.model.transformer import Transformer
-from heads.text.batches import pad
 from heads.text.special_ids import BOS, EOS, UNK
-from heads.text.vocabulary import Vocabulary
 from heads.translation.agreement import log_probabilities, pairs_of
-from heads.translation.beam_search import NEVER, beam_search
+from heads.translation.beam_search import NEVER
 from heads.translation.export import export
 from heads.translation.model_folder import early_stopping_of, length_offset_of, load_vocabularies, search_of
 from heads.translation.readers import import_model
 from heads.translation.to_ctranslate2 import agreement_of_ctranslate2, write_ctranslate2
 from heads.translation.to_huggingface import write_huggingface
 from heads.translation.to_onnx import agreement_of_onnx, write_onnx
-from marian_models import SENTENCES, save_marian, save_tokeniser, transformers
-from model_folders import OPEN, SOURCE, Experiment, opinionated, write_experiment
-
-CUT = {
-    "enc_self": [[True, False, True], [False] * 3],
-    "dec_self": [[False] * 3, [True, True, False], [True] * 3],
-    "dec_enc": [[False, True, True], [True] * 3, [False] * 3],
-}
+from marian_models import CUT, SENTENCES, save_marian, save_tokeniser, transformers
+from model_folders import OPEN, SOURCE, Experiment, found_by, post_norm
 
 
 @pytest.fixture(scope="module", params=[{}, {"activation_function": "gelu", "scale_embedding": False}], ids=str)
@@ -92,7 +83,7 @@ def test_the_script_beside_the_graphs_cuts_begins_and_searches_as_the_imported_m
         timeout=300,
     )
     search = {"length_penalty": alpha, "length_offset": offset, "early_stopping": ends}
-    found = ours(model, source.encode(SENTENCES["source"]), beam=beam, **search)
+    found = found_by(model, source.encode(SENTENCES["source"]), beam=beam, **search)
     assert told.stdout.splitlines() == target.decode(found)
 
 
@@ -109,37 +100,18 @@ def test_the_script_beside_the_graphs_ends_as_early_as_the_model_does(tmp_path: 
     found = {}
     for word, ends in (("never", NEVER), ("false", False), ("true", True)):
         found[word] = [graphs.translate([*sentence, EOS], 4, 2.0, 0, word) for sentence in sentences]
-        assert found[word] == ours(model, sentences, beam=4, length_penalty=2.0, length_offset=0, early_stopping=ends)
+        assert found[word] == found_by(
+            model, sentences, beam=4, length_penalty=2.0, length_offset=0, early_stopping=ends
+        )
     assert len({str(each) for each in found.values()}) == 3
 
 
-def ours(model: Transformer, sentences: list[list[int]], *, beam: int, **search: Any) -> list[list[int]]:
-    """Our translations."""
-    ids = [torch.tensor([*sentence, EOS]).numpy() for sentence in sentences]
-    return [beam_search(model, *pad([each]), beam=beam, **{"length_penalty": 0.6, **search})[0] for each in ids]
-
-
-def post_norm(**changes: Any) -> Transformer:
-    """A model as trained here, with norms where Marian has them."""
-    shape = replace(opinionated(seed=2).shape, pre_norm=False, width=6, **changes)
-    torch.manual_seed(3)
-    model = Transformer(shape).eval()
-    for value in model.parameters():
-        value.data += 0.5 * torch.randn(value.shape)
-    return model
-
-
 MADE: dict[str, Callable[[], Transformer]] = {
-    "trained here": post_norm,
-    "cut unevenly": lambda: prune(post_norm(), OPEN),
-    "tied": lambda: post_norm(tied_projection=True, activation="silu"),
-    "with biases": lambda: prune(post_norm(attention_biases=True, positions="halves"), OPEN),
+    "trained here": lambda: post_norm(width=6),
+    "cut unevenly": lambda: prune(post_norm(width=6), OPEN),
+    "tied": lambda: post_norm(width=6, tied_projection=True, activation="silu"),
+    "with biases": lambda: prune(post_norm(width=6, attention_biases=True, positions="halves"), OPEN),
 }
-
-
-@pytest.fixture(scope="module")
-def experiment(tmp_path_factory: pytest.TempPathFactory) -> Experiment:
-    return write_experiment(tmp_path_factory.mktemp("results") / "tiny")
 
 
 @pytest.mark.parametrize("name", MADE)
@@ -148,7 +120,7 @@ def test_transformers_gives_every_subword_our_probability_and_finds_our_translat
     name: str, experiment: Experiment, tmp_path: Path
 ) -> None:
     model = MADE[name]()
-    known = [Vocabulary(experiment.bpe / f"{side}.model") for side in ("source", "target")]
+    known = experiment.vocabularies()
     write_huggingface(model, known, (1, 1.0), tmp_path)
     theirs = transformers.MarianMTModel.from_pretrained(tmp_path).eval()
     tokeniser = transformers.MarianTokenizer.from_pretrained(tmp_path)
@@ -163,7 +135,7 @@ def test_transformers_gives_every_subword_our_probability_and_finds_our_translat
         batch = tokeniser([line], return_tensors="pt")
         (ids,) = known[0].encode([line])
         assert batch["input_ids"][0].tolist() == [*ids, EOS]
-        (expected,) = ours(model, [ids], beam=1)
+        (expected,) = found_by(model, [ids], beam=1)
         found = theirs.generate(**batch, max_new_tokens=2 * len(ids) + 12)[0].tolist()
         assert found[1 : found.index(EOS)] == expected
         lengths.add(len(expected))
@@ -186,7 +158,7 @@ def test_an_imported_model_goes_back_to_transformers_with_its_tokeniser(imported
         assert batch["input_ids"][0].tolist() == [*ids, EOS]
         how = {"max_new_tokens": 2 * len(ids) + 12, "num_beams": 1}
         found = theirs.generate(**batch, **how)[0].tolist()
-        assert found[1 : found.index(EOS)] == ours(model, [ids], beam=1)[0]
+        assert found[1 : found.index(EOS)] == found_by(model, [ids], beam=1)[0]
     config, generation = (
         json.loads((tmp_path / f"back/{name}.json").read_text()) for name in ("config", "generation_config")
     )
@@ -205,11 +177,11 @@ def test_a_model_that_normalises_first_is_told_where_else_to_go(experiment: Expe
     ):
         export(experiment.pruned, tmp_path / "out", "huggingface")
     assert not [*tmp_path.iterdir()]
-    narrow = replace(post_norm().shape, width=8)
-    known = [Vocabulary(experiment.bpe / f"{side}.model") for side in ("source", "target")]
+    narrow = replace(post_norm(width=6).shape, width=8)
+    known = experiment.vocabularies()
     for shape, sentence in (
         (narrow, "heads do not add up to the model's width"),
-        (replace(post_norm().shape, norm_epsilon=1e-6), "layer norms have epsilon 1e-06"),
+        (replace(post_norm(width=6).shape, norm_epsilon=1e-6), "layer norms have epsilon 1e-06"),
     ):
         with pytest.raises(UserError, match=sentence):
             write_huggingface(Transformer(shape), known, (4, 0.6), tmp_path)

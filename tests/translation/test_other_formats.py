@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -30,35 +29,11 @@ from heads.translation.export import export
 from heads.translation.to_ctranslate2 import agreement_of_ctranslate2, write_ctranslate2
 from heads.translation.to_huggingface import write_huggingface
 from heads.translation.to_onnx import agreement_of_onnx, write_onnx
-from model_folders import OPEN, SOURCE, Experiment, opinionated, write_experiment
+from model_folders import OPEN, SOURCE, Experiment, found_by, opinionated, post_norm
 
 LATER = {kind: layers[::-1] for kind, layers in {**OPEN, "dec_enc": [[True] * 3, [False] * 3]}.items()}
 """The second layer of each stack has the most."""
 NONE = {kind: [[False] * 3, [False] * 3] for kind in OPEN}
-
-
-@pytest.fixture(scope="module")
-def experiment(tmp_path_factory: pytest.TempPathFactory) -> Experiment:
-    return write_experiment(tmp_path_factory.mktemp("results") / "tiny")
-
-
-def vocabularies(experiment: Experiment) -> list[Vocabulary]:
-    return [Vocabulary(experiment.bpe / f"{side}.model") for side in ("source", "target")]
-
-
-def post_norm() -> Transformer:
-    """The opinionated model with its norms in the other place, each of them different from the identity."""
-    model = Transformer(replace(opinionated(seed=2).shape, pre_norm=False)).eval()
-    torch.manual_seed(3)
-    for value in model.parameters():
-        value.data += 0.5 * torch.randn(value.shape)
-    return model
-
-
-def ours(model: Transformer, experiment: Experiment, **search: Any) -> list[list[int]]:
-    """Our translations of three sentences by a beam of 4."""
-    ids = [torch.tensor([*sentence, EOS]).numpy() for sentence in vocabularies(experiment)[0].encode(SOURCE)]
-    return [beam_search(model, *pad([each]), beam=4, **{"length_penalty": 0.6, **search})[0] for each in ids]
 
 
 @pytest.mark.parametrize(
@@ -68,7 +43,7 @@ def ours(model: Transformer, experiment: Experiment, **search: Any) -> list[list
 def test_ctranslate2_gives_every_subword_our_probability(
     model: Transformer, cut: dict[str, list[list[bool]]] | None, experiment: Experiment, tmp_path: Path
 ) -> None:
-    model, known = prune(model, cut) if cut else model, vocabularies(experiment)
+    model, known = prune(model, cut) if cut else model, experiment.vocabularies()
     write_ctranslate2(model, known, tmp_path)
     for sentences in ((), SOURCE):
         assert agreement_of_ctranslate2(model, known, tmp_path, pairs_of(model, known[0], sentences)) < 1e-5
@@ -111,7 +86,7 @@ def test_onnx_graphs_give_every_subword_our_probability_and_the_script_finds_our
 ) -> None:
     from heads.translation.translate_onnx import Model
 
-    model, known = opinionated(seed=1), vocabularies(experiment)
+    model, known = opinionated(seed=1), experiment.vocabularies()
     model = model if cut is None else prune(model, cut)
     write_onnx(model, tmp_path)
     for sentences in ((), SOURCE):
@@ -120,7 +95,7 @@ def test_onnx_graphs_give_every_subword_our_probability_and_the_script_finds_our
     by_penalty = {}
     for alpha, offset in ((0.6, 5), (1.0, 5), (1.0, 0)):
         found = [graphs.translate([*ids, EOS], 4, alpha, offset, NEVER) for ids in known[0].encode(SOURCE)]
-        assert found == ours(model, experiment, length_penalty=alpha, length_offset=offset)
+        assert found == found_by(model, known[0].encode(SOURCE), length_penalty=alpha, length_offset=offset)
         by_penalty[alpha, offset] = found
     assert cut is not OPEN or len({len(each) for each in by_penalty[0.6, 5]}) > 1
     assert cut is not None or by_penalty[1.0, 0] != by_penalty[1.0, 5]
@@ -131,7 +106,7 @@ def test_graphs_of_a_recurrent_decoder_give_our_probabilities_and_the_script_fin
 ) -> None:
     from heads.translation.translate_onnx import Model
 
-    known, cut = vocabularies(experiment), {kind: OPEN[kind] for kind in ("enc_self", "dec_enc")}
+    known, cut = experiment.vocabularies(), {kind: OPEN[kind] for kind in ("enc_self", "dec_enc")}
     lengths = set()
     for number, positions in enumerate(("tensor2tensor", "interleaved")):
         model, folder = prune(opinionated(seed=number, positions=positions, **RECURRENT), cut), tmp_path / positions
@@ -140,7 +115,7 @@ def test_graphs_of_a_recurrent_decoder_give_our_probabilities_and_the_script_fin
         for sentences in ((), SOURCE):
             assert agreement_of_onnx(model, folder, pairs_of(model, known[0], sentences)) < 2e-5
         found = [Model(folder).translate([*ids, EOS], 4, 0.6, 5, NEVER) for ids in known[0].encode(SOURCE)]
-        assert found == ours(model, experiment)
+        assert found == found_by(model, known[0].encode(SOURCE))
         lengths |= {len(each) for each in found}
     assert len(lengths) > 1
 
@@ -151,17 +126,17 @@ def test_what_other_formats_have_no_recurrent_decoder_for_is_refused(experiment:
         UserError,
         match=r"^CTranslate2 does not support this model's recurrent decoder: export it with --format onnx\.$",
     ):
-        write_ctranslate2(model, vocabularies(experiment), tmp_path)
+        write_ctranslate2(model, experiment.vocabularies(), tmp_path)
     with pytest.raises(
         UserError,
         match=r"^transformers' Marian does not support this model's recurrent decoder: use another --format\.$",
     ):
-        write_huggingface(model, vocabularies(experiment), (4, 0.6), tmp_path)
+        write_huggingface(model, experiment.vocabularies(), (4, 0.6), tmp_path)
     other = opinionated(seed=1, pre_norm=False, positions="tensor2tensor")
     with pytest.raises(
         UserError, match=r"Marian does not have the position signals of this model: use another --format\.$"
     ):
-        write_huggingface(other, vocabularies(experiment), (4, 0.6), tmp_path)
+        write_huggingface(other, experiment.vocabularies(), (4, 0.6), tmp_path)
 
 
 def test_the_script_beside_the_graphs_translates_a_text_without_this_project(
@@ -178,7 +153,8 @@ def test_the_script_beside_the_graphs_translates_a_text_without_this_project(
         cwd=tmp_path,
         timeout=300,
     )
-    expected = vocabularies(experiment)[1].decode(ours(load_folder(experiment.pruned), experiment))
+    known = experiment.vocabularies()
+    expected = known[1].decode(found_by(load_folder(experiment.pruned), known[0].encode(SOURCE)))
     assert told.stdout.splitlines() == expected
     files = {"encoder.onnx", "step.onnx", "translate.py"}
     assert {path.name for path in out.iterdir()} == files | {

@@ -42,11 +42,9 @@ def test_the_source_itself_is_a_candidate_where_both_sides_have_one_vocabulary()
 @pytest.mark.parametrize("beam", [1, 3])
 @pytest.mark.parametrize("seed", range(4))
 def test_only_candidates_are_written_and_the_best_of_them(
-    tiny_model: Callable[..., Transformer], beam: int, seed: int
+    talker: Callable[..., Transformer], beam: int, seed: int
 ) -> None:
-    model = tiny_model(seed=seed, target_subwords=11).eval()
-    model.projection.weight.data *= 2
-    model.projection.bias.data[EOS] -= 3
+    model = talker(eos=-3, seed=seed)
     source = torch.tensor([[5, 7, 4], [6, 8, 9]])
     mask = torch.tensor([[True, True, False], [True, True, True]])
     own = [[EOS, 4, 7, 9], [EOS, 5, 7, 10]]
