@@ -48,7 +48,9 @@ def test_what_drafts_give_is_greedy_search_under_every_mask(
     """Some drafts are accepted and some rejected, some end by themselves and some at their limit."""
     monkeypatch.setattr(heads.translation.drafts, "VERIFIED_TOKENS", tokens)
     model, stood = talker(eos=1.0, seed=2), set()
-    drafted = Drafted(model, pairs, TranslateSettings(1, 0.0, 50, limit), CPU)
+    drafted = Drafted(
+        model, pairs, TranslateSettings(beam=1, length_penalty=0.0, batch_tokens=50, sentences=limit), CPU
+    )
     plain = drafted(None)
     assert plain == searched(model, pairs, limit, None)
     assert len(plain) == (limit or 30)
