@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import dataclasses
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -203,7 +202,7 @@ def test_the_share_of_sums_is_the_mean_of_signed_shares_by_the_relevance_of_the_
 
 @pytest.mark.parametrize("name", ["z-plus", "voita-2019"])
 def test_a_rule_that_makes_all_parts_positive_has_signed_shares_that_are_the_absolute_ones(name: str) -> None:
-    positive = dataclasses.replace(SETTINGS, rules=(name,))
+    positive = SETTINGS.model_copy(update={"rules": (name,)})
     rows, _ = relevance_rows(random_model(pre_norm=True), [random_batch([(3, 4), (2, 2)])], positive)
     assert values(rows, "relevance") == pytest.approx(values(rows, "relevance_absolute"))
 
@@ -221,7 +220,7 @@ def test_a_layer_that_no_relevance_reaches_has_rows_of_zero_and_no_steps() -> No
 )
 def test_relevance_that_is_not_conserved_is_an_error(rule: str, stabiliser: float) -> None:
     """A rule that may be off may still not end in something that is no number."""
-    coarse = dataclasses.replace(SETTINGS, stabiliser=stabiliser, rules=(rule,))
+    coarse = SETTINGS.model_copy(update={"stabiliser": stabiliser, "rules": (rule,)})
     with pytest.raises(UserError, match=f"not conserved under the rule {rule} at"):
         relevance_rows(random_model(pre_norm=True), [random_batch([(3, 4)])], coarse)
 
@@ -241,7 +240,7 @@ def test_one_step_in_ten_may_be_off_and_no_more(*, off: int, fine: bool) -> None
 def test_steps_that_lost_relevance_are_left_out_of_averages(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(heads.analysis.lrp.rows, "MOST_OFF", 1.0)
     model, batch = random_model(pre_norm=True), random_batch([(3, 4), (2, 6), (5, 5)])
-    coarse = dataclasses.replace(SETTINGS, stabiliser=COARSE)
+    coarse = SETTINGS.model_copy(update={"stabiliser": COARSE})
     walk = head_relevance(model.double(), batch, rule_of("plain", COARSE))
     off = torch.stack(list(walk.deviations().values())).amax(0) > 1e-3
     assert 0 < off.sum() < len(off) == 18
@@ -257,7 +256,7 @@ def test_steps_that_lost_relevance_are_left_out_of_averages(monkeypatch: pytest.
 @pytest.mark.parametrize("name", ["plain-product", "plain-softmax"])
 def test_a_rule_whose_shares_know_no_bound_says_in_the_table_how_many_steps_are_off(name: str) -> None:
     model, batches = random_model(pre_norm=True), [random_batch([(3, 4), (2, 2)]), random_batch([(5, 1)])]
-    coarse = dataclasses.replace(SETTINGS, stabiliser=1e-4, rules=("attnlrp", name))
+    coarse = SETTINGS.model_copy(update={"stabiliser": 1e-4, "rules": ("attnlrp", name)})
     kept = [row for row in relevance_rows(model, batches, coarse)[1] if row["rule"] == name]
     walks = [head_relevance(model.double(), batch, rule_of(name, 1e-4)) for batch in batches]
     for row in kept:
@@ -272,7 +271,7 @@ def test_a_rule_whose_shares_know_no_bound_says_in_the_table_how_many_steps_are_
 
 
 def test_the_table_says_of_each_rule_why_it_should_conserve() -> None:
-    settings = dataclasses.replace(SETTINGS, rules=LRP_RULES)
+    settings = SETTINGS.model_copy(update={"rules": LRP_RULES})
     _, rows = relevance_rows(random_model(pre_norm=True), [random_batch([(3, 2)])], settings)
     found = {str(row["rule"]): row["conservation"] for row in rows}
     others = {"plain-softmax": "unstable", "plain-product": "unstable", "voita-2019": "rescaled"}
@@ -355,7 +354,7 @@ def test_the_command_obeys_the_rules_their_order_and_the_stabiliser(tmp_path: Pa
     own = generated(model, batch)
     chosen = LrpSettings(sentences=0, batch_tokens=100, stabiliser=0.01, rules=("voita-2019", "plain-product"))
     coarse, fine = (
-        relevance_rows(model, [own], dataclasses.replace(chosen, stabiliser=size))[0] for size in (0.01, 1e-12)
+        relevance_rows(model, [own], chosen.model_copy(update={"stabiliser": size}))[0] for size in (0.01, 1e-12)
     )
     assert [row["rule"] for row in found] == ["voita-2019"] * 18 + ["plain-product"] * 18
     assert values(found, "relevance_absolute") == pytest.approx(values(coarse, "relevance_absolute"), rel=1e-3)

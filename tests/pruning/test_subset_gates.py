@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import replace
 from itertools import combinations, permutations
 
 import pytest
@@ -24,7 +23,7 @@ from heads.pruning.subset_gates import SubsetGates, exact_top, gumbel, relaxed_t
 SETTINGS = SubsetSettings(
     learning_rate=0.1, temperature_first=2.0, temperature_last=0.02, cooldown_share=0.25, straight_through=True
 )
-RELAXED = replace(SETTINGS, straight_through=False)
+RELAXED = SETTINGS.model_copy(update={"straight_through": False})
 UPDATES = 200
 LIVE = {"enc_self": ((0, 2), ()), "dec_self": ((1,), (0, 1, 2)), "dec_enc": ((2,), (0, 1))}
 LOGITS = torch.tensor([0.4, -1.0, 1.2, 0.0], dtype=torch.float64)
