@@ -197,7 +197,12 @@ def test_the_weights_that_are_left_are_looked_at_once(new_training: New, tmp_pat
 
 @pytest.mark.parametrize(
     ("patience", "dev", "end", "averaged"),
-    [(0, [1.0] * 6, 11, (6, 8, 10)), (1, [3.0, 2.0, 2.0, 9.0], 6, (2, 4, 6)), (2, [2.0, 3.0, 2.5, 9.0], 6, (2, 4, 6))],
+    [
+        (0, [1.0] * 6, 11, (6, 8, 10)),
+        (1, [3.0, 2.0, 2.0, 9.0], 6, (2, 4, 6)),
+        (1, [3.0, 2.0, 1.0, 1.5, 9.0], 8, (4, 6, 8)),
+        (2, [2.0, 3.0, 2.5, 9.0], 6, (2, 4, 6)),
+    ],
 )
 def test_the_last_states_are_averaged_also_after_an_early_stop(
     new_training: New, tmp_path: Path, patience: int, dev: list[float], end: int, averaged: tuple[int, ...]

@@ -23,7 +23,7 @@ RESULTS, LOGS = Path("results"), Path(".snakemake/log")
 
 PICTURES = (
     *("heads_needed", "bleu_encoder_heads", "score_scratch", "heads_by_type", "heads_by_layer", "head_functions"),
-    *("functions_retained", "dynamics", "alignment_heads", "cross_attention", "selection"),
+    *("scratch_curves", "functions_retained", "dynamics", "alignment_heads", "cross_attention", "selection"),
     *("michel_fig1", "michel_fig3", "michel_layers"),
 )
 """The figures that are kept of an experiment, only as PNG."""
