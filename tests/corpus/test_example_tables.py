@@ -135,10 +135,14 @@ def test_tables_are_read_packed_in_an_archive_from_a_download_and_with_other_lin
 
 def test_lines_of_one_table_are_told_apart_by_a_word_in_a_column(data: Path, tmp_path: Path) -> None:
     write(data, {"all.tsv": [HEADER, *(line[:-1] + "T" for line in TRAIN[1:]), *(f"{line}D" for line in DEV[1:])]})
-    both = {split: [{"table": "all.tsv", "only": {"note": word}}] for split, word in (("train", "T"), ("dev", "D"))}
+    both: Entry = {
+        split: [{"table": "all.tsv", "only": {"note": word}}] for split, word in (("train", "T"), ("dev", "D"))
+    }
     out = tmp_path / "out"
     assert len(examples(entry(data, **both), out, "train")) == 3
     assert read_lines(out / "dev.target.txt") == ["contradicted"]
+    both["dev"][0]["only"]["verdict"] = "C"  # as one line of train has too
+    assert len(examples(entry(data, **both), out, "dev")) == 1
 
 
 def test_lines_may_end_early_where_a_table_is_said_to_be_ragged_and_no_column_that_is_read_is_missing(
