@@ -63,6 +63,9 @@ def assert_shares_out(
 def test_a_linear_layer_shares_relevance_as_its_matrix_says(name: str, bias: str, relu: str) -> None:
     """A ReLU after it passes relevance on unchanged."""
     layer, inputs = nn.Linear(6, 7, bias=bool(bias)).double(), randn(2, 3, 6)
+    layer.weight[:2] = torch.stack(
+        [-inputs[0, 0], inputs[0, 0]]
+    )  # one output that nothing raised, one that nothing lowered
     outputs, offset = layer(inputs), layer.bias if bias else torch.zeros(7, dtype=torch.float64)
     outputs = outputs.relu() if relu else outputs
     back = rule_of(name, 1e-13).linear(layer, inputs, outputs)
