@@ -5,15 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any
 
-from pydantic import (
-    BaseModel,
-    ConfigDict,
-    Field,
-    GetPydanticSchema,
-    Strict,
-    ValidationInfo,
-    model_validator,
-)
+from pydantic import BaseModel, ConfigDict, Field, GetPydanticSchema, Strict, ValidationInfo, model_validator
 from pydantic_core import CoreSchema, core_schema
 
 from heads.config.messages import fault, unknown

@@ -63,6 +63,7 @@ class PlainRatio(Rule):
         share = self._share(centred * slope, centred * slope + norm.bias, slope)
 
         def back(multiplier: Tensor, account: Account) -> Tensor:
+            """The multiplier of the input, from that of the output."""
             multiplier = share(multiplier, account)
             return multiplier - multiplier.mean(-1, keepdim=True)
 
@@ -79,6 +80,7 @@ class PlainRatio(Rule):
         share = self._share(contributed, seen.outputs.transpose(1, 2))
 
         def back(multiplier: Tensor, account: Account) -> AtAttention:
+            """The multiplier at each part of attention, from that of the output."""
             part, multiplier = seen.part(multiplier), share(multiplier, account)
             _, at_scores = through_weights(part, multiplier)
             return AtAttention(at_values(part, multiplier), *at_keys_and_queries(part, at_scores))
@@ -95,6 +97,7 @@ class PlainRatio(Rule):
         lost = outputs * nothing if nothing.any() else None
 
         def share(multiplier: Tensor, account: Account) -> Tensor:
+            """The multiplier per unit of contribution, from that of the output."""
             if lost is not None:
                 account.absorb((multiplier * first(lost, multiplier)).flatten(3).sum(-1))
             return multiplier * first(scale, multiplier)
@@ -125,6 +128,7 @@ class PlainProduct(PlainRatio):
         at_scores = products / stabilised(summed, self.stabiliser)[..., None]
 
         def back(multiplier: Tensor, account: Account) -> AtAttention:
+            """The multiplier at each part of attention, from that of the output."""
             part = seen.part(multiplier)
             cut = (slice(len(multiplier)), slice(None), *(slice(size) for size in part.weights.shape[2:]))
             at_weights = torch.einsum("bgqhe,bhqke->bghqk", multiplier, at_sums[cut])
@@ -166,6 +170,7 @@ class AttnLrp(Rule):
         shut = (~closed).to(outputs) if closed.any() else None
 
         def back(multiplier: Tensor, account: Account) -> Tensor:
+            """The multiplier of the input, from that of the output."""
             if shut is not None:
                 multiplier = multiplier * first(shut, multiplier)
             if layer.bias is not None:
@@ -179,6 +184,7 @@ class AttnLrp(Rule):
         slope, _ = slope_of(norm, inputs)
 
         def back(multiplier: Tensor, account: Account) -> Tensor:
+            """The multiplier of the input, from that of the output."""
             account.absorb(multiplier @ norm.bias)
             multiplier = multiplier * first(slope, multiplier)
             return multiplier - multiplier.mean(-1, keepdim=True)
@@ -193,6 +199,7 @@ class AttnLrp(Rule):
         constant = seen.weights * (1 - scores + (seen.weights * scores).sum(-1, keepdim=True))
 
         def back(multiplier: Tensor, account: Account) -> AtAttention:
+            """The multiplier at each part of attention, from that of the output."""
             part, multiplier = seen.part(multiplier), multiplier / 2
             at_weights, at_scores = through_weights(part, multiplier)
             queries, keys = part.weights.shape[2:]

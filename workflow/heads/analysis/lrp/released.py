@@ -97,6 +97,7 @@ class Voita2019(Rule):
         sums = moved @ raising.T
 
         def back(relevance: Tensor, account: Account) -> Tensor:
+            """The relevance of the input, from that of the output."""
             received = first(moved, relevance) * ((relevance / first(sums, relevance)) @ raising)
             return self._cropped([received], relevance, account)[0]
 
@@ -110,6 +111,7 @@ class Voita2019(Rule):
         """See `Rule`."""
 
         def back(relevance: Tensor, account: Account) -> tuple[Tensor, Tensor]:
+            """The relevance of both inputs, from that of the output."""
             moved = [first(part, relevance) + self.eps for part in (stream, change)]
             per_unit = relevance / (moved[0] + moved[1])
             at_stream, at_change = self._cropped([part * per_unit for part in moved], relevance, account)
@@ -122,6 +124,7 @@ class Voita2019(Rule):
         moved = self._moved(seen)
 
         def back(relevance: Tensor, account: Account) -> AtAttention:
+            """The relevance at each part of attention, from that of the output."""
             part = moved.part(relevance)
             per_unit = relevance / part.outputs.transpose(1, 2)[:, None]
             _, at_scores = through_weights(part, per_unit)

@@ -84,10 +84,12 @@ def normalisation(slope: Tensor) -> SplitMap:
     turned = bool(below.any())
 
     def products(x: Tensor) -> tuple[Tensor, Tensor]:
+        """Products of the inputs with the map's positive and with its negative entries."""
         own, others = x * (1 - 1 / width), (x.sum(-1, keepdim=True) - x) / width
         return above * own - below * others, below * own - above * others
 
     def products_back(y: Tensor) -> tuple[Tensor, Tensor]:
+        """The same for the transposed map."""
         positive, negative = y * first(above, y), y * first(below, y) if turned else None
         others = (positive - positive.sum(-1, keepdim=True)) / width
         positive = positive * (1 - 1 / width)
@@ -128,6 +130,7 @@ class SignSplit(Rule):
         kept = ended if ended.any() else None
 
         def split(multiplier: Tensor, account: Account) -> tuple[Tensor, Tensor | None]:
+            """Relevance per unit of raising and of lowering contributions, None for the latter under z-plus."""
             if kept is not None:
                 account.absorb((multiplier * first(kept, multiplier)).flatten(3).sum(-1))
             lowering = None if down is None else multiplier * first(down, multiplier)
@@ -159,6 +162,7 @@ class SignSplit(Rule):
         split = self._split(inputs @ above.T, inputs @ below.T, outputs)
 
         def back(multiplier: Tensor, account: Account) -> Tensor:
+            """The multiplier of the input, from that of the output."""
             up, down = split(multiplier, account)
             return up @ above if down is None else up @ above + down @ below
 
@@ -175,6 +179,7 @@ class SignSplit(Rule):
         split = self._split(raised, lowered, stream + change)
 
         def back(multiplier: Tensor, account: Account) -> tuple[Tensor, Tensor]:
+            """The multiplier of both inputs, from that of the output."""
             up, down = split(multiplier, account)
             down = torch.zeros_like(up) if down is None else down
             parts = (first(part, multiplier) for part in (stream, change))
@@ -192,6 +197,7 @@ class SignSplit(Rule):
         split = self._split(raised.transpose(1, 2), lowered.transpose(1, 2), seen.outputs.transpose(1, 2))
 
         def back(multiplier: Tensor, account: Account) -> AtAttention:
+            """The multiplier at each part of attention, from that of the output."""
             part = seen.part(multiplier)
             up, down = split(multiplier, account)
             values = part.values.transpose(1, 2)[:, None]

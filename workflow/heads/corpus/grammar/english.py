@@ -46,6 +46,8 @@ def comma() -> Node:
 
 def in_order(node: Node) -> list[Node]:
     """The words of the subtree of `node` in reading order."""
+    if not node.before and not node.after:  # as most are
+        return [node]
     before = [word for child in node.before for word in in_order(child)]
     return [*before, node, *(word for child in node.after for word in in_order(child))]
 
