@@ -139,11 +139,13 @@ def beam_search(
 
 
 def _scored(logits: Tensor, candidates: Candidates | None, sentence: Tensor) -> Tensor:
-    """Log-probabilities of logits [b, N, K], among candidates of each `sentence` [b]; if greedy, up to a constant."""
+    """Log-probabilities, in place of logits [b, N, K], among a sentence's candidates; if greedy, up to a constant."""
     if candidates:
         logits.masked_fill_(~candidates.of[sentence][:, None], IMPOSSIBLE)
-    # Greedy search needs no more than the order of the logits.
-    return logits.log_softmax(-1) if logits.shape[1] > 1 else logits.sub_(logits.amax(-1, keepdim=True))
+    # Greedy search needs no more than the order of the logits; both ways overwrite them, as new memory costs time.
+    if logits.shape[1] == 1:
+        return logits.sub_(logits.amax(-1, keepdim=True))
+    return torch.log_softmax(logits, -1, out=logits)
 
 
 def _begin(log_probs: Tensor, subword: int) -> None:
