@@ -224,3 +224,15 @@ def test_in_a_report_a_claim_names_its_figure_and_leads_nowhere(
     assert frame.locator("#claims-table").get_by_text("figure “measures” of this report").count() > 0
     page.close()
     assert wrong == []
+
+
+@needs_browser
+def test_a_model_that_had_lost_heads_before_it_was_read_is_told_with_those_that_it_has(opened: Opened) -> None:
+    page = opened()
+    whole = page.inner_text("#summary")
+    total = int(whole.split("” has ")[1].split()[0])
+    page.evaluate("() => { const [first] = experiment().models; first.live = `000${first.live.slice(3)}`; render(); }")
+    pruned = page.inner_text("#summary")
+    assert f"” has {total - 3} heads, 3 fewer than at first, and " in pruned and "fewer than at first" not in whole
+    together = [int(text.split("Pruned together, ")[1].split()[0]) for text in (whole, pruned)]
+    assert together[0] - together[1] == 3

@@ -94,6 +94,7 @@ def test_a_pruned_model_is_inspected_without_the_heads_that_it_lost(experiment: 
     (shown,) = data_of(found.html)
     lost = [row for row in shown["table"] if row["in_words"] == "The model no longer has this head."]
     assert len(lost) == 18 - len(left) and shown["models"][0]["live"].count("0") == len(lost)
+    assert shown["models"][0]["name"] == "given", "it was pruned before"
 
 
 def test_with_references_the_score_is_bleu_against_them(experiment: Experiment) -> None:

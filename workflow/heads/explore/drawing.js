@@ -136,7 +136,7 @@ function panelOf(id) {
   const panel = make("div", { class: "panel", "data-panel": id, tabindex: 0, "data-focus": `panel ${id}`, role: "group", "aria-label": `Attention of ${headName(row)}; arrow keys go to other heads` }, name, drop);
   const found = attentionOf(one, sentenceNumber(), row, unit);
   if (!found) {
-    panel.append(make("p", { class: "warning" }, one.attention ? `${one.name} has lost this head.` : "No attention was kept of this model: choose another one above."));
+    panel.append(make("p", { class: "warning" }, one.attention ? `The chosen model (${one.name}) has lost this head.` : "No attention was kept of this model: choose another one above."));
     return panel;
   }
   const asMap = (state.drawing || "map") === "map";

@@ -109,7 +109,7 @@ function renderCard() {
   const habits = habitsOf(row);
   if (habits) parts.push(make("p", { id: "habits-text" }, habits.text), habits.bars);
   parts.push(make("h4", {}, "Can the model do without it?"), make("p", { id: "need-text" }, needSentence(row) || "This was not measured."));
-  if (!live) parts.push(make("p", { class: "warning" }, `${model().name} has lost this head.`));
+  if (!live) parts.push(make("p", { class: "warning" }, `The chosen model (${model().name}) has lost this head.`));
   parts.push(make("details", { open: cardOpen.measures, ontoggle: (event) => { cardOpen.measures = event.target.open; } }, make("summary", {}, "All its numbers"), measuresTable(row), row.alignment ? alignmentTable(row.alignment) : null));
   if (row.roles.length) parts.push(make("details", { open: cardOpen.roles, ontoggle: (event) => { cardOpen.roles = event.target.open; } }, make("summary", {}, "All roles it was tried as"), rolesTable(row.roles)));
   // Screen readers read the card out when it changes, so it must not change along with something else.

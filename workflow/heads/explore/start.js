@@ -8,13 +8,13 @@ const isThere = (one, id) => !one.parts || one.parts.includes(id);
 function renderTop() {
   const one = experiment(), tested = one.table.filter((row) => row.p_value !== null);
   const needed = tested.filter((row) => row.p_value < SIGNIFICANT && row.score_change < 0).length;
-  const parts = [`The ${one.task} model “${one.name}” has ${one.table.length} heads and ${spaced(show(one.score, 2), one.metric.unit, one.metric.name)}.`];
+  const kept = (each) => [...each.live].filter((digit) => digit === "1").length, held = kept(one.models[0]), lost = one.table.length - held;
+  const parts = [`The ${one.task} model “${one.name}” has ${held} heads${lost ? `, ${lost} fewer than at first,` : ""} and ${spaced(show(one.score, 2), one.metric.unit, one.metric.name)}.`];
   if (tested.length) parts.push(`Masked one at a time, ${needed} of them lower ${one.metric.name} significantly (p < ${SIGNIFICANT}); the other ${tested.length - needed} do not.`);
   const cheap = one.models.filter((each) => each.kind === "pruned" && each.live.includes("0") && each.score > one.score - 1);
-  const kept = (each) => [...each.live].filter((digit) => digit === "1").length;
   if (cheap.length) {
     const least = cheap.reduce((best, each) => (kept(each) < kept(best) ? each : best));
-    parts.push(`Pruned together, ${one.table.length - kept(least)} heads go for less than one ${one.metric.unit ? "point of " : ""}${one.metric.name} (${show(least.score, 2)} with ${kept(least)} left).`);
+    parts.push(`Pruned together, ${held - kept(least)} heads go for less than one ${one.metric.unit ? "point of " : ""}${one.metric.name} (${show(least.score, 2)} with ${kept(least)} left).`);
   }
   byId("sentence-name").textContent = sentenceCase(wording().given);
   byId("curve-lead").textContent = `Each mark is a model. Choose one to see its heads above and its ${wording().answer} below.`;

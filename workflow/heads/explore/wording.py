@@ -21,6 +21,8 @@ METRICS = {
 GROWN = " The decoder’s self-attention is young: trained here to replace recurrent units; the rest is pretrained."
 """The note on a model whose decoder was given self-attention."""
 KINDS = {"baseline": "unpruned", "pruned": "pruned", "scratch": "from scratch"}
+GIVEN = "given"
+"""The name of a model that had lost heads before it was measured, in place of "unpruned"."""
 MEASURES = {
     "gate_last_lambda_all": (
         "penalty survived, all heads pruned",
