@@ -128,15 +128,12 @@ class Attention(nn.Module):
 
     def fused(self, queries: Tensor, attended: KeyValues, mask: Tensor | None, *, causal: bool) -> Tensor:
         """Heads [B, H, Q, E] by torch's attention, in fp32 on a CPU, where bf16 gradients take ten times as long."""
-        keys, values = attended.keys, attended.values
-        exact = queries.dtype is torch.bfloat16 and queries.device.type == "cpu"
-        if exact:
-            queries, keys, values = queries.float(), keys.float(), values.float()
-        with torch.autocast(queries.device.type, enabled=not exact and torch.is_autocast_enabled(queries.device.type)):
-            heads: Tensor = F.scaled_dot_product_attention(
-                queries, keys, values, mask, self.dropout if self.training else 0.0, causal
-            )
-        return heads
+        keys, values, dropout = attended.keys, attended.values, self.dropout if self.training else 0.0
+        if queries.dtype is not torch.bfloat16 or queries.device.type != "cpu":
+            return F.scaled_dot_product_attention(queries, keys, values, mask, dropout, causal)
+        queries, keys, values = queries.float(), keys.float(), values.float()
+        with torch.autocast("cpu", enabled=False):
+            return F.scaled_dot_product_attention(queries, keys, values, mask, dropout, causal)
 
 
 def joined(maps: Sequence[nn.Linear]) -> tuple[Tensor, Tensor | None]:
