@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from torch import Tensor
 
 from heads.analysis.metrics import BLEU, Answers, Metric
+from heads.base.names import HEAD
 from heads.model.encoder import Encoder
 from heads.model.shape import Head, ModelShape
 from heads.model.sublayers import Gates
@@ -19,7 +20,7 @@ from heads.model.sublayers import Gates
 Translate = Callable[[Gates | None], Answers]
 """Translate, classify or embed a fixed set of lines with the given gates on the heads (None: all open)."""
 
-COLUMNS = ("attention", "layer", "head", "bleu", "bleu_change", "p_value")
+COLUMNS = (*HEAD, "bleu", "bleu_change", "p_value")
 """In these columns and all below, `bleu` stands for the name of the metric, see `Metric.named`."""
 CHOICE_COLUMNS = (
     "attention", "layer", "heads", "head_chosen", "bleu", "bleu_change", "p_value",

@@ -17,13 +17,13 @@ import torch
 from torch import Tensor
 
 from heads.analysis.attention_weights import live_weights
-from heads.base.names import ATTENTIONS
+from heads.base.names import ATTENTIONS, HEAD
 from heads.model.attention import Trace
 from heads.model.encoder import Encoder
 from heads.text.batches import Batch
 from heads.text.special_ids import BOS, EOS
 
-COLUMNS = ("attention", "layer", "head", "confidence", "tokens")
+COLUMNS = (*HEAD, "confidence", "tokens")
 
 Row = dict[str, str | int | float | None]
 

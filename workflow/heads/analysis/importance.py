@@ -25,13 +25,13 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from heads.base.names import ATTENTIONS
+from heads.base.names import ATTENTIONS, HEAD
 from heads.model.attention import Trace
 from heads.model.encoder import Encoder
 from heads.text.batches import Batch
 
 FORMS = ("example", "token", "batch", "signed")
-COLUMNS = ("attention", "layer", "head", "form", "importance", "importance_normalised")
+COLUMNS = (*HEAD, "form", "importance", "importance_normalised")
 
 Row = dict[str, str | int | float]
 

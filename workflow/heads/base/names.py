@@ -8,6 +8,9 @@ from __future__ import annotations
 ATTENTIONS = ("enc_self", "dec_self", "dec_enc")
 """The three kinds of multi-head attention, in the order of every table and figure."""
 
+HEAD = ("attention", "layer", "head")
+"""The columns that name a head in every table."""
+
 ATTENTION_LABELS = {
     "enc_self": "encoder self-attention",
     "dec_self": "decoder self-attention",

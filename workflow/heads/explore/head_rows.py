@@ -7,6 +7,7 @@ from typing import Any
 
 import pandas as pd
 
+from heads.base.names import HEAD
 from heads.explore.needs import CROSS_ATTENTION
 from heads.explore.wording import MEASURES, measure_of, number, worded
 from heads.tables.labels import MINUS, function_label, relation_label
@@ -60,7 +61,7 @@ def head_rows(frames: Frames, tables: Mapping[str, pd.DataFrame]) -> list[dict[s
         found, label = known.get(place, ([], ""))
         values = {column: number(own[column]) for column in own if measure_of(column)}
         rows.append({
-            **dict(zip(("attention", "layer", "head"), place, strict=True)),
+            **dict(zip(HEAD, place, strict=True)),
             "values": values | ({"aer": links_of["aer"]} if links_of else {}),
             "score_change": number(without.get("score_change")),
             "p_value": number(without.get("p_value")),

@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 
-from heads.base.names import ACCURACY, ATTENTION_LABELS, ATTENTIONS, BLEU
+from heads.base.names import ACCURACY, ATTENTION_LABELS, ATTENTIONS, BLEU, HEAD
 from heads.figures.style import (
     HALO,
     OURS,
@@ -95,7 +95,7 @@ def histogram(axes: Axes, change: pd.Series, significant: pd.Series, bins: list[
 def fig2(frames: Frames, experiment: str) -> Figure:
     """Score change without each head, out of domain (or else on dev) against test; beside it, the same near zero."""
     change = f"{score_name(frames)} change without the head"
-    keys = ["seed", "attention", "layer", "head"]
+    keys = ["seed", *HEAD]
     other = frames["ablation.out_of_domain.tsv"]
     compared = frames["ablation.dev.tsv"] if other.empty else other
     where, name = ("on other sentences", "dev") if other.empty else ("in another domain", "other domain")

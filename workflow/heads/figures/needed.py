@@ -8,10 +8,10 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from heads.base.names import ATTENTION_LABELS
+from heads.base.names import ATTENTION_LABELS, HEAD
 from heads.figures.style import colour_bar, first_seed, heat_map, matrix, new_figure, none_here, panel, score_name
 from heads.tables.labels import MINUS, relation_label
-from heads.tables.measures import HEAD, gate_survival
+from heads.tables.measures import gate_survival
 from heads.tables.michel import SIGNIFICANT
 from heads.tables.picking import first_of
 from heads.tables.reading import Frames

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import torch
 
 from heads.base.files import UserError, read_tsv
-from heads.base.names import ATTENTIONS, SCOPES, WITH_GATES
+from heads.base.names import ATTENTIONS, HEAD, SCOPES, WITH_GATES
 from heads.base.runs import Run
 from heads.model.encoder import Encoder
 from heads.model.shape import Head, ModelShape
@@ -18,7 +18,7 @@ Model = TypeVar("Model", bound=Encoder)
 OpenHeads = Mapping[str, Sequence[Sequence[bool]]]
 """Whether to keep each live head of a model, by kind of attention and layer."""
 
-COLUMNS = ("attention", "layer", "head", "open")
+COLUMNS = (*HEAD, "open")
 TOLERANCE = 1e-9
 """Largest difference in float64 between the outputs of the pruned and the masked model: rounding only."""
 

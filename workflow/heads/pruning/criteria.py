@@ -13,12 +13,13 @@ from pathlib import Path
 
 from heads.base.criteria import MEASURED_IN, files_of, least_of
 from heads.base.files import UserError, read_tsv
+from heads.base.names import HEAD
 from heads.base.targets import Target
 from heads.model.shape import Head, shape_of
 from heads.pruning.optimal import keep_optimal
 from heads.pruning.selection import keep_best, random_scores, reversed_scores
 
-COLUMNS = ("method", "budget", "attention", "layer", "head", "open")
+COLUMNS = ("method", "budget", *HEAD, "open")
 OPTIMAL = "optimal"
 
 Rows = Sequence[Mapping[str, str]]

@@ -17,12 +17,12 @@ import torch
 from torch import Tensor, nn
 
 from heads.base.files import UserError
-from heads.base.names import ATTENTIONS
+from heads.base.names import ATTENTIONS, HEAD
 from heads.base.targets import Target
 from heads.config.trainings import HardConcrete
 from heads.model.shape import ModelShape
 
-COLUMNS = ("attention", "layer", "head", "log_alpha", "p_open", "open", "strictly_between")
+COLUMNS = (*HEAD, "log_alpha", "p_open", "open", "strictly_between")
 
 UNIFORM_EDGE = 1e-6
 """The distance that uniform noise keeps from 0 and 1, so that its logarithms are finite (as in the authors' code)."""

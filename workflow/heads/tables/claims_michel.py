@@ -15,7 +15,7 @@ from math import comb, exp, lgamma, log, log1p
 import numpy as np
 import pandas as pd
 
-from heads.base.names import ACCURACY, BLEU
+from heads.base.names import ACCURACY, BLEU, HEAD
 from heads.tables.michel import LEAST, SIGNIFICANT, with_unmasked
 from heads.tables.reading import Frames
 from heads.tables.verdicts import NOT_MEASURED, UNKNOWN, Finding
@@ -119,8 +119,7 @@ def source_needed_most(frames: Frames, masked: float) -> Finding:
 
 def correlation_across_domains(frames: Frames) -> Finding:
     """Pearson's r over all heads of the score changes on test and out of domain, with Fisher's interval."""
-    keys = ["attention", "layer", "head"]
-    both = frames["ablation.tsv"].merge(frames["ablation.out_of_domain.tsv"], on=keys, suffixes=("", "_other"))
+    both = frames["ablation.tsv"].merge(frames["ablation.out_of_domain.tsv"], on=[*HEAD], suffixes=("", "_other"))
     if len(both) <= 3:
         return NOT_MEASURED
     r = float(both["score_change"].corr(both["score_change_other"]))

@@ -17,7 +17,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from heads.base.bootstrap import resampled_sums
-from heads.base.names import ATTENTIONS
+from heads.base.names import ATTENTIONS, HEAD
 from heads.tables.chances import HEADS_DRAWN, shares_drawn, shuffled_p
 from heads.tables.correlations import rank_correlation
 from heads.tables.evidence import ROUNDING, Evidence, Scores, of_draws
@@ -26,8 +26,6 @@ from heads.tables.pruning import original
 from heads.tables.reading import RUN_COLUMNS
 from heads.tables.settling import SETTLED
 from heads.tables.verdicts import NOT_MEASURED, Finding
-
-HEAD = ["attention", "layer", "head"]
 
 
 def specialised_last(evidence: Evidence) -> Finding:
@@ -46,7 +44,7 @@ def gates_between(evidence: Evidence) -> Finding:
     gates = pruned_by_gates(gates[gates["kind"] == "gates"]) if len(gates) else gates
     if not len(gates):
         return NOT_MEASURED
-    heads = gates.groupby(HEAD)["strictly_between"].agg(["sum", "size"]).to_numpy()
+    heads = gates.groupby([*HEAD])["strictly_between"].agg(["sum", "size"]).to_numpy()
     sums = np.concatenate([heads.sum(0, dtype=float)[None], resampled_sums(heads.astype(np.float32), HEADS_DRAWN)])
     return of_draws(sums[:, 0] / sums[:, 1])
 
@@ -211,7 +209,7 @@ def _survival(evidence: Evidence, kinds: tuple[str, ...]) -> tuple[pd.DataFrame,
     """The heads of some kinds, none if the models never had one of these, and whether each is left [heads, models]."""
     model = evidence.model.merge(evidence.swept[[*RUN_COLUMNS, "target"]], on=list(RUN_COLUMNS))
     model = model[model["attention"].isin(kinds if {*kinds} <= {*model["attention"]} else ())]
-    live = model.pivot(index=HEAD, columns="target", values="live")
+    live = model.pivot(index=[*HEAD], columns="target", values="live")
     return live.index.to_frame(index=False), live.to_numpy(int)
 
 

@@ -6,9 +6,9 @@ import pandas as pd
 
 from heads.tables.reading import Frames
 
-HEAD = ["experiment", "seed", "layer", "head"]
+KEYS = ["experiment", "seed", "layer", "head"]
 COLUMNS = (
-    *HEAD,
+    *KEYS,
     *("role", "share", "low", "high", "offset", "offset_share", "gain_low", "gain_high"),
     *("holds", "most", "cases", "pairs", "linked_by", "information"),
 )
@@ -20,6 +20,6 @@ def cross_attention_table(frames: Frames) -> pd.DataFrame:
     `most` marks the role of each head with the largest share. The other columns are explained in
     `heads.analysis.cross_attention_roles`. frames: `cross_attention_roles.tsv`.
     """
-    rows = frames["cross_attention_roles.tsv"].sort_values(HEAD, kind="stable", ignore_index=True)
-    largest = rows.groupby(HEAD)["share"].transform("max")
+    rows = frames["cross_attention_roles.tsv"].sort_values(KEYS, kind="stable", ignore_index=True)
+    largest = rows.groupby(KEYS)["share"].transform("max")
     return rows.assign(most=(rows["share"] == largest).astype(int))[[*COLUMNS]]

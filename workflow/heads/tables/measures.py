@@ -6,12 +6,11 @@ from collections.abc import Callable, Mapping
 
 import pandas as pd
 
-from heads.base.names import ATTENTIONS, SCOPES
+from heads.base.names import ATTENTIONS, HEAD, SCOPES
 from heads.tables.picking import first_of, pruned_by_gates
 from heads.tables.reading import Frames
 from heads.tables.relevance import SHARES, column_pattern, is_shown, relevance_columns
 
-HEAD = ("attention", "layer", "head")
 KEYS = ("experiment", "seed", *HEAD)
 LAST_LAMBDA = "gate_last_lambda"
 FEWEST_HEADS = "gate_fewest_heads"

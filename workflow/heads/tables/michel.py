@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from heads.base.names import BLEU
+from heads.base.names import BLEU, HEAD
 from heads.tables.reading import MATTHEWS, Frames
 
 SIGNIFICANT = 0.01
@@ -18,7 +18,7 @@ PAPER = "paper, "
 """The prefix of experiment names in rows of the paper."""
 
 HEADS_COLUMNS = (
-    *("experiment", "seed", "attention", "layer", "head", "metric"),
+    *("experiment", "seed", *HEAD, "metric"),
     *("score", "score_change", "p_value", "significant"),
     *("score_change_dev", "p_value_dev", "significant_dev", *MATTHEWS, "matthews_significant", "tag"),
 )
@@ -41,12 +41,12 @@ MOMENTS_COLUMNS = (
     *("kept_percent", "kept_percent_low", "kept_percent_high"),
     *("paper_epoch", "paper_score", "paper_kept_percent_low", "paper_kept_percent_high", "paper_tag"),
 )
-HEAD = ("experiment", "seed", "attention", "layer", "head")
+KEYS = ("experiment", "seed", *HEAD)
 
 
 def heads_table(frames: Frames, table1: pd.DataFrame) -> pd.DataFrame:
     """A row for every head masked alone, on test and on dev, followed by every head of the paper's Table 1."""
-    keys = list(HEAD)
+    keys = list(KEYS)
     dev = frames["ablation.dev.tsv"].set_index(keys)[["score_change", "p_value"]].add_suffix("_dev")
     ours = frames["ablation.tsv"].join(dev, on=keys)
     ours = ours.assign(

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from heads.base.files import UserError, read_json, read_jsonl, read_tsv
-from heads.base.names import BLEU, METRICS, ONLY_OF, REFERENCES, SCORES, TASK_OF, TRANSLATION, WMT
+from heads.base.names import BLEU, HEAD, METRICS, ONLY_OF, REFERENCES, SCORES, TASK_OF, TRANSLATION, WMT
 from heads.base.runs import Run, run_of
 from heads.model.shape import ModelShape
 from heads.tables.needs import Need
@@ -28,7 +28,6 @@ TEXT = {
     *("run", "device", "form", "order", "target", "effect"),
 }
 OBJECTS = {"maps", "statistics"}
-PLACE = ("attention", "layer", "head")
 MATTHEWS = ("matthews", "matthews_change", "matthews_p_value")
 
 Record = dict[str, Any]
@@ -61,7 +60,7 @@ def _model(content: Record) -> Iterator[Record]:
     # Older files do not say; no model with attention biases was trained here from scratch.
     facts |= {"pretrained": int(content.get("pretrained", shape.attention_biases))}
     for head in shape.all_heads():
-        yield {**dict(zip(PLACE, head, strict=True)), "live": int(head in live), **facts}
+        yield {**dict(zip(HEAD, head, strict=True)), "live": int(head in live), **facts}
 
 
 def _gates(lines: Iterable[Record]) -> Iterator[Record]:
@@ -81,11 +80,11 @@ def _statistics(rows: Iterable[Record]) -> Iterator[Record]:
 COLUMNS: dict[str, tuple[str, ...]] = {
     SCORED: ("metric", "score", "against", "chrf", "matthews", "majority", "sentences", "signature", "copied_bleu"),
     "bleu_statistics.tsv": ("statistics",),
-    "model.json": (*PLACE, "live", "dev_loss", "total_updates", "pretrained", "grown"),
+    "model.json": (*HEAD, "live", "dev_loss", "total_updates", "pretrained", "grown"),
     "train.jsonl": ("update", "dev_loss", "dev_bleu"),
-    "heads.tsv": (*PLACE, "log_alpha", "p_open", "open", "strictly_between"),
-    "confidence.tsv": (*PLACE, "confidence"),
-    "lrp.tsv": ("rule", *PLACE, "relevance", "relevance_of_sums", "relevance_absolute"),
+    "heads.tsv": (*HEAD, "log_alpha", "p_open", "open", "strictly_between"),
+    "confidence.tsv": (*HEAD, "confidence"),
+    "lrp.tsv": ("rule", *HEAD, "relevance", "relevance_of_sums", "relevance_absolute"),
     "roles.tsv": (
         *("trees", "layer", "head", "role", "name"),
         *("accuracy", "low", "high", "baseline", "excess_low", "excess_high", "cases", "reaches", "holds"),
@@ -101,13 +100,13 @@ COLUMNS: dict[str, tuple[str, ...]] = {
         *("layer", "head", "role", "share", "low", "high", "offset", "offset_share"),
         *("gain_low", "gain_high", "cases", "pairs", "linked_by", "information", "holds"),
     ),
-    "gates.jsonl": ("update", *PLACE, "p_open"),
+    "gates.jsonl": ("update", *HEAD, "p_open"),
     "maps.json": ("maps",),
-    "causal.tsv": (*PLACE, "causal_gate", "effect"),
-    "importance.tsv": (*PLACE, "form", "importance", "importance_normalised"),
+    "causal.tsv": (*HEAD, "causal_gate", "effect"),
+    "importance.tsv": (*HEAD, "form", "importance", "importance_normalised"),
     **dict.fromkeys(
         ("ablation.tsv", "ablation.dev.tsv", "ablation.out_of_domain.tsv"),
-        (*PLACE, "metric", "score", "score_change", "p_value", *MATTHEWS),
+        (*HEAD, "metric", "score", "score_change", "p_value", *MATTHEWS),
     ),
     "layers_to_one.tsv": (
         *("attention", "layer", "heads", "metric", "head_chosen", "score", "score_change", "p_value"),
