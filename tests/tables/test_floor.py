@@ -41,8 +41,9 @@ def test_a_classifier_has_to_be_right_more_often_than_the_likeliest_label_could_
 ) -> None:
     """Weak if as many right answers, or more, have a chance above one in forty at the likeliest label's share."""
     p, weak, known = majority / 100, [], []
+    chances = [comb(examples, k) * p**k * (1 - p) ** (examples - k) for k in range(examples + 1)]
     for right in range(examples + 1):
-        luck = sum(comb(examples, k) * p**k * (1 - p) ** (examples - k) for k in range(right, examples + 1))
+        luck = sum(chances[right:])
         known.append(luck >= 0.025)
         if abs(luck - 0.025) < 1e-3 or right % (examples // 50) == 0:
             weak.append((right, too_weak(classifier(100 * right / examples, majority, examples))))
