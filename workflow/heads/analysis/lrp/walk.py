@@ -269,11 +269,8 @@ class Ways:
             below, worth, self.top = cast(Tensor, last.back(multiplier, account).states), last.states, last.name
         elif isinstance(model, Classifier):
             pooled = trace["pooler.input"]
-            below, worth, self.top = (
-                through_pooler(rule, model, pooled, multiplier, account),
-                rule.worth(pooled),
-                "pooler",
-            )
+            below = through_pooler(rule, model, pooled, multiplier, account)
+            worth, self.top = rule.worth(pooled), "pooler"
         self.below_top, self.absorbed_at_top = below[:, 0], account.absorbed[:, 0]
         self.under_way = torch.einsum("bqd,bqd->bq", worth, self.below_top)
 
