@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -42,6 +44,25 @@ def test_a_stage_is_called_with_and_without_the_word(capsys: pytest.CaptureFixtu
     told = capsys.readouterr().out
     assert "gates" in told
     assert not any(f" {name}," in told for name in FOR_PEOPLE)
+
+
+ENDLESS = """
+import sys
+from heads.__main__ import main
+from heads.cli import keep
+keep.run = lambda given: print("words\\n" * 10**6)
+sys.exit(main(["keep", "--experiment", "a"]))
+"""
+
+
+def test_a_reader_who_has_seen_enough_is_no_error() -> None:
+    command = [shlex.quote(word) for word in (sys.executable, "-c", ENDLESS)]
+    environment = {**os.environ, "PYTHONPATH": str(Path(heads.__path__[0]).parent)}
+    done = subprocess.run(
+        [f"{' '.join(command)} | head -n 1"],
+        shell=True, env=environment, capture_output=True, text=True, check=False, timeout=120,
+    )  # fmt: skip
+    assert (done.stdout, done.stderr) == ("words\n", "")
 
 
 @pytest.mark.parametrize("name", ["inspect", "prune", "translate", "import", "export"])

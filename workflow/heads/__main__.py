@@ -20,7 +20,7 @@ GROUPS = {
     "look": ("inspect",),
     "prune": ("prune",),
     "translate": ("translate", "import", "export"),
-    "workflow": ("progress", "keep", "why"),
+    "workflow": ("progress", "keep"),
 }
 """Commands for people, by purpose."""
 FOR_PEOPLE = tuple(name for names in GROUPS.values() for name in names)

@@ -7,7 +7,7 @@ import shlex
 import shutil
 import time
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ import yaml
 from PIL import Image
 
 from heads.base.files import UserError, atomic_path, read_tsv, write_text, write_tsv
-from heads.base.lineage import Job, few
+from heads.base.lineage import Job
 from heads.base.names import OVER_SEEDS
 from heads.base.provenance import PACKAGES, machine
 
@@ -36,6 +36,9 @@ PLACE = re.compile(r"(?<![\w.~:/-])/(?:[\w.@+~-]+/)*(?=[\w.@+~-])")
 
 MANY_ROWS = 500
 """Of a table with at least this many rows, means and deviations over seeds are not kept: they follow from the rows."""
+
+SHOWN = 4
+"""How many commits, machines, devices or versions are named; the rest are only counted."""
 
 COSTS = {"s": "wall_minutes", "cpu_time": "cpu_minutes", "max_rss": "memory_mb"}
 """What is kept of Snakemake's benchmarks: times in minutes, and the maximum of memory."""
@@ -148,10 +151,10 @@ def story(experiment: str, work: Sequence[Job], costs: Sequence[Mapping[str, Any
     ends = (work[0].started, max(job.ended for job in work))
     total = {name: sum(row[name] for row in costs) for name in ("jobs", "wall_minutes", "cpu_minutes")}
     facts = {
-        "code": few([*dict.fromkeys(job.code for job in work if job.record)]),
-        "machine": few([*dict.fromkeys(machine_of(record) for record in records)]),
-        "device": few([*dict.fromkeys(str(record["device"]) for record in records if "device" in record)]),
-        "versions": few([*dict.fromkeys(_versions(record) for record in records)]),
+        "code": _few(job.code for job in work if job.record),
+        "machine": _few(map(machine_of, records)),
+        "device": _few(str(record["device"]) for record in records if "device" in record),
+        "versions": _few(map(_versions, records)),
         "seeds": ", ".join(map(str, sorted({int(record["seed"]) for record in records if "seed" in record}))),
         "when": " to ".join(time.strftime("%Y-%m-%d %H:%M", time.gmtime(moment)) for moment in ends) + " UTC",
         "cost": f"{total['cpu_minutes']:.0f} CPU minutes, {total['wall_minutes']:.0f} minutes one after another, "
@@ -174,6 +177,13 @@ def story(experiment: str, work: Sequence[Job], costs: Sequence[Mapping[str, Any
         *(commands_of(experiment) or [f"snakemake --config 'run=[{experiment}]'"]),
         "```",
     ]
+
+
+def _few(words: Iterable[str]) -> str:
+    """The first few different words, and how many more there are."""
+    found = list(dict.fromkeys(words))
+    rest = len(found) - SHOWN
+    return ", ".join(found[:SHOWN]) + (f" and {rest} more" if rest > 0 else "")
 
 
 def machine_of(record: Mapping[str, Any]) -> str:

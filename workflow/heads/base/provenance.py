@@ -1,6 +1,6 @@
 """Which code made a file: the commit, whether it was changed since, and the versions that matter.
 
-Every job ends its log with such a line; `python -m heads why FILE` finds it again.
+Every job ends its log with such a line.
 """
 
 from __future__ import annotations
