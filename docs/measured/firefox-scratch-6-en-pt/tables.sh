@@ -9,3 +9,4 @@ python -m heads table --name roles --runs $BASE $E/pruned/all/lam-0.02/seed-1 --
 python -m heads table --name dynamics --runs $BASE --out $T/table_dynamics.tsv
 python -m heads table --name dependencies --runs $BASE --out $T/table_dependencies.tsv
 python -m heads figure --name heads_by_layer --runs $BASE $GATES $PRUNED --out-pdf $F/heads_by_layer.pdf --out-png $F/heads_by_layer.png
+python -m heads compared --settings '{"selection": {"at_least": {"enc_self": 1, "dec_self": 1, "dec_enc": 1}, "resamples": 10000}}' --baseline $E/scratch/all/lam-0.02/seed-1 --runs $E/pruned/all/lam-0.02/seed-1 $BASE --references results/corpora/firefox-long-en-pt/test.target.txt --out against_scratch.tsv
