@@ -345,6 +345,13 @@ def test_a_name_on_the_hub_is_fetched_file_by_file_and_without_a_network_told_wh
         shutil.rmtree(folder)
         with pytest.raises(UserError, match=r"fetch config\.json, vocab\.json.*answers 404"):
             folder_of(name, hub)
+        files = tmp_path / "site/Some-Lab/opus-mt-en-de/resolve/main"
+        shutil.copyfile(good / "source.spm", files / "source.spm")
+        (files / "model.safetensors").rename(files / "pytorch_model.bin")
+        with pytest.raises(
+            UserError, match=r"^Some-Lab/opus-mt-en-de has no model\.safetensors on the hub.* save_pretr"
+        ):
+            folder_of(name, hub)
     assert not [*folder.parent.iterdir()]
     assert "imported/opus-mt-en-de" in (tmp_path / "ours/README.md").read_text(encoding="utf-8")
     said = (

@@ -19,6 +19,8 @@ IF_THERE = {
     fairseq: (*fairseq.DESCRIBING[1:], LICENCES[0]),
 }
 """Optional files by kind of model, which config.json names."""
+ABSENT = "answers 404"
+"""What `fetch` says of a file that a server does not have."""
 
 
 def folder_of(pretrained: Path, hub: str = HUB) -> Path:
@@ -33,14 +35,19 @@ def folder_of(pretrained: Path, hub: str = HUB) -> Path:
     if place.is_dir():
         return place
     with new_folder(place) as folder:
-        kind = marian
+        kind, file = marian, CONFIG
         try:
-            fetch(f"{hub}/{name}/resolve/main/{CONFIG}", folder / CONFIG, sha256=None, attempts=2)
-            model_type = read_object(folder / CONFIG).get("model_type")
+            fetch(f"{hub}/{name}/resolve/main/{file}", folder / file, sha256=None, attempts=2)
+            model_type = read_object(folder / file).get("model_type")
             kind = bert if model_type == "bert" else fairseq if fairseq.fits(folder) else marian
             for file in FILES[kind]:
                 fetch(f"{hub}/{name}/resolve/main/{file}", folder / file, sha256=None, attempts=2)
         except UserError as error:
+            if file == WEIGHTS and ABSENT in str(error):
+                raise UserError(
+                    f"{name} has no {WEIGHTS} on the hub, and pickled weights are not opened: write its model and "
+                    "tokeniser with transformers' save_pretrained into a folder, and give that folder."
+                ) from error
             raise UserError(f"{kind.not_there(pretrained)} ({error})") from error
         for file in IF_THERE[kind]:
             _fetched_if_there(f"{hub}/{name}/resolve/main/{file}", folder / file)
@@ -51,5 +58,5 @@ def _fetched_if_there(url: str, path: Path) -> None:
     try:
         fetch(url, path, sha256=None, attempts=2)
     except UserError as error:
-        if "answers 404" not in str(error):
+        if ABSENT not in str(error):
             raise
