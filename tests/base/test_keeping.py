@@ -158,6 +158,15 @@ def test_the_page_says_from_which_code_on_what_and_how(made: dict[str, Job], tmp
     ]
 
 
+def test_of_many_devices_the_first_four_are_named_and_the_rest_counted(made: dict[str, Job], tmp_path: Path) -> None:
+    for seed in range(20, 25):
+        name = f"results/a/model{seed}"
+        made[name] = job("gates", name, at=1e9, cost=("1", "1", "1"), seed=seed, device=f"cuda:{seed}")
+    page = (keep("a", made, tmp_path) / "README.md").read_text(encoding="utf-8")
+    (devices,) = re.findall(r"^\| device \| (.*) \|$", page, re.MULTILINE)
+    assert len(devices.split(", ")) == 4 and devices.endswith(" and 2 more")
+
+
 def test_a_machine_that_was_not_recorded_is_said_to_be_the_one_it_was_kept_on(
     made: dict[str, Job], tmp_path: Path
 ) -> None:

@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 import sacrebleu
+from playwright.sync_api import sync_playwright
 
-from explored_page import data_of
+from explored_page import CHROMIUM, data_of, needs_browser
 from heads.__main__ import main
 from heads.analysis.metrics import BLEU
 from heads.base.files import UserError, read_lines, write_lines
@@ -80,6 +81,30 @@ def test_a_model_keeps_the_heads_asked_for_and_what_is_told_is_what_it_lost(
     assert len(shown["models"]) == 3
     assert not (model.parent / ".small.unfinished").exists()
     assert read_lines(model.parent / "text.en") == LINES * 2
+
+
+@needs_browser
+def test_a_model_is_pruned_again_and_its_page_counts_the_heads_that_it_had(model: Path) -> None:
+    assert pruned(model, "--keep", "11") == 0
+    (model.parent / "small").rename(model.parent / "given")
+    assert pruned(model.parent / "given", "--keep", "5") == 0
+    assert sum(heads_of(model.parent / "small").values()) == 5
+    (shown,) = data_of(model.parent / "small.html")
+    given, *others = shown["models"]
+    assert (given["name"], given["live"].count("1")) == ("given", 11)
+    assert [(one["name"], one["live"].count("1")) for one in others] == [
+        ("control: fine-tuned, nothing pruned", 11), ("pruned 5 heads", 5)]  # fmt: skip
+    assert {len(trained["log_alpha"]) for trained in shown["concrete"]["trained"]} == {11}
+    assert shown["points"][0]["name"] == "given" and "against what the model wrote" in shown["signature"]
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        page, wrong = browser.new_page(), list[str]()
+        page.on("pageerror", lambda error: wrong.append(str(error)))
+        page.goto((model.parent / "small.html").resolve().as_uri())
+        said = page.inner_text("body")
+        browser.close()
+    assert not wrong and " of 11 heads expected open" in said and "unpruned" not in said
+    assert "has 11 heads, 7 fewer than at first" in said and "Pruned together, 0 heads" not in said
 
 
 def test_a_run_that_was_stopped_goes_on_and_ends_with_the_same_model(

@@ -76,7 +76,6 @@ def on_meta(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch, "tensor", made)
     monkeypatch.setattr(torch, "Generator", Generator)
     monkeypatch.setattr(torch, "autocast", lambda *_, **__: nullcontext())
-    monkeypatch.setattr(torch, "is_autocast_enabled", lambda _: False)
     monkeypatch.setattr(torch.optim, "Adam", lambda *groups, **rest: adam(*groups, **{**rest, "fused": False}))
     monkeypatch.setattr(cross_entropy, "LEAST_TOKENS", 1)
     monkeypatch.setitem(cross_entropy.CHUNK, "meta", 100)

@@ -7,8 +7,8 @@ const SERIES = {
 };
 const SQUEEZED_BELOW = 0.25, SQUEEZED = 70;
 
-/** The heads with gates in a run, in the order of its numbers. */
-const gatedRows = (run) => experiment().table.filter((row) => SCOPES[run.scope].includes(row.attention));
+/** The heads with gates in a run, in the order of its numbers; heads that the model had lost before have none. */
+const gatedRows = (run) => experiment().table.filter((row) => SCOPES[run.scope].includes(row.attention) && isLive(experiment().models[0], row));
 
 /** P(open) of every head in one record of a run, by head id. */
 function gatesAt(run, record) {
@@ -44,6 +44,7 @@ function renderClosing() {
     byId("update-text").textContent = `update ${run.updates[record]}: ${show(total, 1)} of ${open.size} heads expected open`;
     const cell = (row) => {
       const share = open.get(idOf(row));
+      if (share === undefined) return { fill: "var(--faint)", ink: "var(--text)", name: "the model had lost it before", lost: true };
       return { fill: colour(share), ink: inkOn(share), value: share, name: `open with probability ${show(share, 2)}`, lost: !stay.has(idOf(row)) };
     };
     gridsInto(byId("closing-grids"), kindsOf(run.scope), cell, null);
@@ -114,7 +115,7 @@ function renderCurve() {
   }
   for (const point of points) picture.append(pointOf(point, x(point.kept), y(point.score)));
   const present = Object.keys(SERIES).filter((name) => points.some((point) => point.series === name));
-  const key = (name) => make("span", { class: "note" }, draw("svg", { width: 16, height: 14, "aria-hidden": "true", class: "key" }, mark(SERIES[name][1], 8, 7, 4, seriesColour(name))), name);
+  const key = (name) => make("span", { class: "note" }, draw("svg", { width: 16, height: 14, "aria-hidden": "true", class: "key" }, mark(SERIES[name][1], 8, 7, 4, seriesColour(name))), name === "unpruned" ? experiment().models[0].name : name);
   const notes = deepest < floor ? [make("span", { class: "note" }, `grey band: the scale is squeezed below ${show(floor, 1)}`)] : [];
   byId("curve").replaceChildren(picture, make("div", { class: "legend" }, ...present.map(key), ...notes));
 }
@@ -146,7 +147,7 @@ function choosePoint(point, known) {
 function renderTranslations() {
   const place = byId("translations"), number = sentenceNumber(), sentence = experiment().sentences[number];
   const shown = experiment().models.find((one) => one.run === marked()) || model();
-  const parts = [make("p", { id: "marked-model" }, make("strong", {}, modelName(shown)), `, ${scoreName()} ${scoreChange(shown.score - experiment().score)} against the unpruned model.`)];
+  const parts = [make("p", { id: "marked-model" }, make("strong", {}, modelName(shown)), `, ${scoreName()} ${scoreChange(shown.score - experiment().score)} against the ${experiment().models[0].name} model.`)];
   if (place.dataset.unknown) parts.push(make("p", { class: "warning" }, place.dataset.unknown));
   const translated = [experiment().models[0], ...(shown === experiment().models[0] ? [] : [shown])];
   if (sentence) {

@@ -110,7 +110,8 @@ def _experiment(
     mine = {file: own(frame) for file, frame in frames.items()}
     base = mine[SCORED][mine[SCORED]["kind"] == "baseline"].iloc[0]
     task = TASK_OF[base["metric"]]
-    against = "" if base["against"] == REFERENCES else f"against what the {base['against']} wrote, "
+    given = "model" if not models[models["kind"] == "baseline"]["live"].all() else base["against"]
+    against = "" if base["against"] == REFERENCES else f"against what the {given} wrote, "
     metric = METRICS[base["metric"]] | ({"name": FIDELITY} if against and base["metric"] == BLEU else {})
     size = (
         f"the likeliest label alone has {base['majority']:.1f} %" if base["metric"] == ACCURACY else base["signature"]

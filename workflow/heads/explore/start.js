@@ -11,7 +11,7 @@ function renderTop() {
   const kept = (each) => [...each.live].filter((digit) => digit === "1").length, held = kept(one.models[0]), lost = one.table.length - held;
   const parts = [`The ${one.task} model “${one.name}” has ${held} heads${lost ? `, ${lost} fewer than at first,` : ""} and ${spaced(show(one.score, 2), one.metric.unit, one.metric.name)}.`];
   if (tested.length) parts.push(`Masked one at a time, ${needed} of them lower ${one.metric.name} significantly (p < ${SIGNIFICANT}); the other ${tested.length - needed} do not.`);
-  const cheap = one.models.filter((each) => each.kind === "pruned" && each.live.includes("0") && each.score > one.score - 1);
+  const cheap = one.models.filter((each) => each.kind === "pruned" && kept(each) < held && each.score > one.score - 1);
   if (cheap.length) {
     const least = cheap.reduce((best, each) => (kept(each) < kept(best) ? each : best));
     parts.push(`Pruned together, ${held - kept(least)} heads go for less than one ${one.metric.unit ? "point of " : ""}${one.metric.name} (${show(least.score, 2)} with ${kept(least)} left).`);
