@@ -95,6 +95,7 @@ def paired_t_test(values: Values) -> Paired:
     def paired(
         baseline: Answers, systems: Sequence[Answers], references: Answers, _resamples: int
     ) -> list[tuple[float, float]]:
+        """Score and p-value of the baseline, then of each system."""
         whole, own = values(baseline, references)
         others = [values(answers, references) for answers in systems]
         return [(whole, 1.0), *((score, t_test(other - own)) for score, other in others)]

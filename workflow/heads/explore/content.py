@@ -64,7 +64,7 @@ from heads.config.trainings import HardConcrete
 from heads.explore.claims import claims_of
 from heads.explore.curves import points_of
 from heads.explore.head_rows import head_rows, measures_of
-from heads.explore.wording import GIVEN, GROWN, METRICS, asked_of, name_of, run_in
+from heads.explore.wording import GROWN, METRICS, asked_of, name_of, run_in
 from heads.tables.reading import SCORED, Frames
 
 SHOWN = ("number", "words", "relations", "tree_heads", "subwords", "membership", "wanted")
@@ -163,10 +163,10 @@ def _models(frames: Frames, answer: str) -> list[Record]:
     found = []
     for run, rows in _grouped(frames["model.json"]):
         kept = maps.get(run)
-        name = GIVEN if run.kind == "baseline" and not rows["live"].all() else name_of(run)
         whole = kept and (run.scope in (None, widest)) and not (run.target and run.target.is_control)
         found.append({
-            "run": run.folder, "name": name, "kind": run.kind, "scope": run.scope or "",
+            "run": run.folder, "name": name_of(run, whole=rows["live"].all()), "kind": run.kind,
+            "scope": run.scope or "",
             "asked": asked_of(run.target), "score": round(float(scores[run]), 2),
             "live": "".join(str(int(live)) for live in rows["live"]),
             "translations": [one[answer] for one in kept] if kept and answer else None,

@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 
 from heads.base.targets import Target
-from heads.explore.wording import GIVEN, asked_of, name_of, number, run_in
+from heads.explore.wording import asked_of, name_of, number, run_in
 from heads.tables.picking import is_control
 
 OTHER_SCORES = {
@@ -34,7 +34,7 @@ def _pruned(table: pd.DataFrame) -> list[dict[str, Any]]:
         run = run_in(row)
         series = "unpruned" if run.kind == "baseline" else "control" if control else "pruned"
         place = {"scope": row["scope"], "kept": int(row["total"]), "of": int(row["of"])}
-        name = GIVEN if series == "unpruned" and place["kept"] < place["of"] else name_of(run)
+        name = name_of(run, whole=place["kept"] == place["of"])
         point = {"run": run.folder, "series": series, "name": name, **place, "score": number(row["score"])}
         points.append(point)
         for column, (name, kind) in OTHER_SCORES.items():

@@ -118,8 +118,10 @@ def asked_of(target: Target | None) -> str:
     return f"{' + '.join(map(str, target.budgets))} heads"
 
 
-def name_of(run: Run) -> str:
-    """The name of a model on the page."""
+def name_of(run: Run, *, whole: bool) -> str:
+    """The name of a model on the page. whole: whether it has all the heads that it had at first."""
+    if run.kind == "baseline" and not whole:
+        return GIVEN
     if run.kind == "pruned" and run.target is not None and run.target.is_control:
         return "control: fine-tuned, nothing pruned"
     return " ".join(word for word in (KINDS.get(run.kind, run.kind), asked_of(run.target)) if word)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 
 from heads.base import bert, fairseq, marian
 from heads.base.files import UserError
 from heads.base.marian import CONFIG, GENERATION, HUB, LICENCES, NEEDED, TOKENIZER, WEIGHTS
 from heads.base.packaged import cache_of_hub
-from heads.corpus.fetch import fetch
+from heads.corpus.fetch import Absent, fetch
 from heads.translation.export import new_folder
 from heads.translation.marian_folder import read_object
 
@@ -19,8 +20,6 @@ IF_THERE = {
     fairseq: (*fairseq.DESCRIBING[1:], LICENCES[0]),
 }
 """Optional files by kind of model, which config.json names."""
-ABSENT = "answers 404"
-"""What `fetch` says of a file that a server does not have."""
 
 
 def folder_of(pretrained: Path, hub: str = HUB) -> Path:
@@ -43,20 +42,13 @@ def folder_of(pretrained: Path, hub: str = HUB) -> Path:
             for file in FILES[kind]:
                 fetch(f"{hub}/{name}/resolve/main/{file}", folder / file, sha256=None, attempts=2)
         except UserError as error:
-            if file == WEIGHTS and ABSENT in str(error):
+            if file == WEIGHTS and isinstance(error, Absent):
                 raise UserError(
                     f"{name} has no {WEIGHTS} on the hub, and pickled weights are not opened: write its model and "
                     "tokeniser with transformers' save_pretrained into a folder, and give that folder."
                 ) from error
             raise UserError(f"{kind.not_there(pretrained)} ({error})") from error
         for file in IF_THERE[kind]:
-            _fetched_if_there(f"{hub}/{name}/resolve/main/{file}", folder / file)
+            with suppress(Absent):
+                fetch(f"{hub}/{name}/resolve/main/{file}", folder / file, sha256=None, attempts=2)
     return place
-
-
-def _fetched_if_there(url: str, path: Path) -> None:
-    try:
-        fetch(url, path, sha256=None, attempts=2)
-    except UserError as error:
-        if ABSENT not in str(error):
-            raise

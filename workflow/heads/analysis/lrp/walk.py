@@ -73,6 +73,7 @@ def around(
     fork = None if change is None else rule.add(states, change)
 
     def back(multiplier: Tensor, account: Account) -> Given:
+        """Multipliers of the stream before, of the memory and at heads, from that of the stream after."""
         before, multiplier = multiplier, leave(multiplier, account)
         if fork is None or inside is None:
             return Given(multiplier)
@@ -127,6 +128,7 @@ def past_heads(
     outputs, core = rule.worth(seen.outputs), rule.attention(seen)
 
     def inside(multiplier: Tensor, account: Account) -> Given:
+        """Multipliers of the inputs and relevance at heads, from the multiplier of the output."""
         worth = outputs[: len(multiplier), :, : multiplier.shape[2]]
         at_heads = project(multiplier, account).unflatten(-1, (worth.shape[1], worth.shape[3]))
         met = torch.einsum("bhqe,bgqhe->bgh", worth, at_heads)
