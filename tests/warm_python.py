@@ -9,6 +9,7 @@ bytes need a second server with another seed.
 from __future__ import annotations
 
 import atexit
+import gc
 import json
 import os
 import runpy
@@ -154,4 +155,5 @@ if __name__ == "__main__":
     for heavy in HEAVY:
         import_module(heavy)
     assert OURS not in sys.modules
+    gc.freeze()  # so that no fork searches all of this for garbage
     serve(sys.argv[1])

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import nullcontext
 
 import pytest
 import torch
 
 import heads.model.linear
-from heads.model.linear import ONEDNN, ROWS, Linear, by_intel, filled, onednn_gains
+from heads.model.linear import ONEDNN, ROWS, Linear, by_intel, filled, onednn_gains, weight_gradient
 
 
 @pytest.mark.parametrize("bias", [False, True])
@@ -45,33 +46,55 @@ def test_onednn_is_left_alone_where_mkl_is_quicker(monkeypatch: pytest.MonkeyPat
     assert not onednn_gains(amd)
 
 
-def test_nothing_but_inference_with_many_products_is_left_to_onednn(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Training is the same to the last bit as with torch's own linear map."""
+def test_only_products_of_float32_that_are_large_enough_are_left_to_onednn(monkeypatch: pytest.MonkeyPatch) -> None:
     torch.manual_seed(1)
-    linear, states = Linear(64, 32), torch.randn(7, 64)
+    linear, states, asked = Linear(64, 32), torch.randn(7, 64), list[tuple[int, ...]]()
     monkeypatch.setattr(heads.model.linear, "ONEDNN", True)
     monkeypatch.setattr(heads.model.linear, "LEAST_PRODUCTS", 7 * 64 * 32)
-    monkeypatch.setattr(torch.ops.mkldnn, "_linear_pointwise", lambda *_: "oneDNN")
-    with torch.inference_mode():
-        assert linear(states) == "oneDNN"
-        assert torch.equal(linear(states[1:]), torch.nn.functional.linear(states[1:], linear.weight, linear.bias))
-    with torch.no_grad():
-        assert torch.equal(linear(states), torch.nn.functional.linear(states, linear.weight, linear.bias))
+
+    def onednn(left: torch.Tensor, right: torch.Tensor, *_: object) -> torch.Tensor:
+        asked.append((*left.shape, *right.shape))
+        return left @ right.T
+
+    monkeypatch.setattr(torch.ops.mkldnn, "_linear_pointwise", onednn)
+    for mode in (torch.inference_mode, torch.no_grad):
+        with mode():
+            linear(states)
+            linear(states[1:])
+    linear(states)
+    linear(states[1:])
+    linear.double()(states.double())
+    assert asked == [(7, 64, 32, 64)] * 2 + [(ROWS, 64, 32, 64)]
 
 
-def test_a_graph_for_any_number_of_rows_is_exported_whoever_multiplies(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("learning", [True, False])
+def test_a_graph_for_any_number_of_rows_is_exported_in_torchs_own_words(
+    monkeypatch: pytest.MonkeyPatch, *, learning: bool
+) -> None:
     torch.manual_seed(1)
     linear, states = Linear(64, 32), torch.randn(5, 64)
+    linear.requires_grad_(learning)
     monkeypatch.setattr(heads.model.linear, "ONEDNN", True)
+    monkeypatch.setattr(heads.model.linear, "LEAST_PRODUCTS", 0)
     graph = torch.export.export(linear, (torch.randn(7, 64),), dynamic_shapes=({0: torch.export.Dim("rows")},))
+    assert "mkldnn" not in str(graph)
     torch.testing.assert_close(graph.module()(states), states @ linear.weight.T + linear.bias)
+
+
+@pytest.fixture(params=[torch.float32, torch.bfloat16])
+def precision(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[torch.dtype]:
+    """Both precisions in which oneDNN computes a training's products, whatever the processor and however small."""
+    monkeypatch.setattr(heads.model.linear, "ONEDNN", True)
+    monkeypatch.setattr(heads.model.linear, "LEAST_PRODUCTS", 0)
+    with torch.autocast("cpu", torch.bfloat16, enabled=request.param is torch.bfloat16):
+        yield request.param
 
 
 @pytest.mark.parametrize("bias", [False, True])
 @pytest.mark.parametrize("outputs", [0, 5])
 @pytest.mark.parametrize("rows", [1, ROWS - 1, ROWS, ROWS + 1])
-def test_in_bf16_it_is_the_formula_with_its_gradients_however_many_rows_there_are(
-    *, bias: bool, outputs: int, rows: int
+def test_in_training_it_is_the_formula_with_its_gradients_however_many_rows_there_are(
+    precision: torch.dtype, *, bias: bool, outputs: int, rows: int
 ) -> None:
     """With small whole numbers, which bf16 holds exactly, as it does all sums here."""
     generator = torch.Generator().manual_seed(rows)
@@ -83,11 +106,10 @@ def test_in_bf16_it_is_the_formula_with_its_gradients_however_many_rows_there_ar
     for parameter in linear.parameters():
         parameter.data = whole(*parameter.shape)
     states.requires_grad_()
-    with torch.autocast("cpu", torch.bfloat16):
-        found = linear(states)
-    found.backward(slopes.to(torch.bfloat16))
+    found = linear(states)
+    found.backward(slopes.to(precision))
     weight, shift = linear.weight.detach(), linear.bias.detach() if bias else torch.zeros(outputs)
-    assert found.dtype is torch.bfloat16
+    assert found.dtype is precision
     assert torch.equal(found.float(), torch.einsum("brd,od->bro", states.detach(), weight) + shift)
     assert states.grad is not None
     assert torch.equal(states.grad, torch.einsum("bro,od->brd", slopes, weight))
@@ -98,21 +120,28 @@ def test_in_bf16_it_is_the_formula_with_its_gradients_however_many_rows_there_ar
         assert torch.equal(linear.bias.grad, slopes.sum((0, 1)))
 
 
-def test_in_bf16_what_is_frozen_costs_no_product_and_states_that_are_not_asked_for_none() -> None:
+@pytest.mark.parametrize(("width", "outputs"), [(3, 5), (5, 3)])
+def test_a_gradient_of_weights_is_right_whichever_side_is_wider(
+    precision: torch.dtype, width: int, outputs: int
+) -> None:
+    inputs, slopes = torch.arange(4.0 * width).view(4, width) % 3, torch.arange(4.0 * outputs).view(4, outputs) % 5
+    found = weight_gradient(slopes.to(precision), inputs.to(precision))
+    assert torch.equal(found.float(), torch.einsum("no,nd->od", slopes, inputs))
+
+
+def test_what_is_frozen_costs_no_product_and_states_that_are_not_asked_for_none(precision: torch.dtype) -> None:
     linear, states = Linear(3, 5, bias=False), torch.ones(2, 3)
-    with torch.autocast("cpu", torch.bfloat16):
-        linear(states).sum().backward()
+    linear(states).sum().backward()
     assert states.grad is None
     assert linear.weight.grad is not None
     linear.weight.requires_grad, linear.weight.grad = False, None
-    with torch.autocast("cpu", torch.bfloat16):
-        linear(states.requires_grad_()).sum().backward()
+    linear(states.requires_grad_()).sum().backward()
     assert linear.weight.grad is None
-    torch.testing.assert_close(states.grad, linear.weight.to(torch.bfloat16).sum(0).float().expand(2, 3))
+    torch.testing.assert_close(states.grad, linear.weight.to(precision).sum(0).float().expand(2, 3))
 
 
-def test_products_in_bf16_are_of_few_different_numbers_of_rows() -> None:
+def test_products_in_training_are_of_few_different_numbers_of_rows(precision: torch.dtype) -> None:
     """oneDNN compiles for each number of rows separately."""
-    sizes = {filled(torch.ones(2, rows, 3)).shape for rows in range(1, 2 * ROWS)}
+    sizes = {filled(torch.ones(2, rows, 3), precision).shape for rows in range(1, 2 * ROWS)}
     assert sizes == {(ROWS, 3), (2 * ROWS, 3), (3 * ROWS, 3), (4 * ROWS, 3)}
-    assert float(filled(torch.ones(2, 5, 3)).sum()) == 30
+    assert float(filled(torch.ones(2, 5, 3), precision).sum()) == 30

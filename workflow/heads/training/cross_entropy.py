@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from heads.model.linear import ROWS, filled
+from heads.model.linear import ONEDNN, ROWS, filled, multiplied, weight_gradient
 
 CHUNK = {"cpu": 2**20, "cuda": 2**27}
 """Number of logits held at once, by device type: what fits into a core's cache, or fills a GPU."""
@@ -38,16 +38,18 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
         ctx: Any, states: Tensor, weight: Tensor, bias: Tensor, targets: Tensor, smoothing: float, dtype: torch.dtype
     ) -> Tensor:
         """The summed loss; its gradients are computed at the same time."""
-        few_sizes = dtype is torch.bfloat16 and states.device.type == "cpu"  # see `heads.model.linear`
+        by_onednn = dtype is torch.bfloat16 or (ONEDNN and dtype is torch.float32)
+        few_sizes = by_onednn and states.device.type == "cpu"  # see `heads.model.linear`
         multiple = ROWS if few_sizes else 1
         rows = max(LEAST_TOKENS, CHUNK[states.device.type] // len(weight) // multiple * multiple)
         evenly = smoothing / len(weight)
-        inputs, low, low_bias = filled(states) if few_sizes else states.to(dtype), weight.to(dtype), bias.to(dtype)
+        inputs = filled(states, dtype) if few_sizes else states.to(dtype)
+        low, low_bias = weight.to(dtype), bias.to(dtype)
         of_states, of_weight, of_bias = torch.empty_like(inputs), torch.zeros_like(weight), torch.zeros_like(bias)
         total = weight.new_zeros(())
         for first in range(0, len(states), rows):
             part, wanted = inputs[first : first + rows], targets[first : first + rows, None]
-            logits = torch.addmm(low_bias, part, low.T)
+            logits = multiplied(part, low, low_bias)
             slopes = logits.softmax(-1)
             # The rows that fill up the last part are zeros, and their results are left out.
             logits, slope = logits[: len(wanted)], slopes[: len(wanted)]
@@ -57,9 +59,9 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
             # By flat index: with two dimensions, scatter_add_ copies the whole tensor on a CPU.
             places = torch.arange(len(wanted), device=wanted.device) * len(weight) + wanted[:, 0]
             slope.view(-1).index_add_(0, places, slope.new_full((), smoothing - 1).expand_as(places))
-            torch.mm(slopes, low, out=of_states[first : first + rows])
+            of_states[first : first + rows] = multiplied(slopes, low.T)
             if ctx.needs_input_grad[1]:
-                of_weight += slopes.T @ part
+                of_weight += weight_gradient(slopes, part)
             of_bias += slope.sum(0)  # in the precision of slopes, as for the weights: any other copies them
         # The part that is equal for all subwords needs no logits.
         together = inputs.sum(0, dtype=weight.dtype)
