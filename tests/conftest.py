@@ -45,7 +45,7 @@ def pytest_configure() -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Collect garbage from now on, rarely, and never in what was imported: that takes a tenth of the time of all tests."""
+    """Collect garbage from now on, but rarely, and not in what was imported, which takes a tenth of all the time."""
     gc.freeze()
     gc.set_threshold(GARBAGE)
     gc.enable()

@@ -13,7 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure, SubFigure
 
 from heads.base.names import ATTENTION_LABELS, ATTENTIONS
-from heads.figures.style import FULL_WIDTH, first_seed, panel, score_name, seed_note, shared_legend
+from heads.figures.style import FULL_WIDTH, coloured_cells, first_seed, panel, score_name, seed_note, shared_legend
 from heads.tables.correlations import SIGNIFICANT, correlate
 from heads.tables.labels import MINUS, reading_label
 from heads.tables.measures import measure_names, measures_table
@@ -93,8 +93,10 @@ def _correlations(figure: SubFigure, axes: Axes, encoder: pd.DataFrame, labels: 
         size = min(4.5, 68 / len(names))
         _write(axes, (a, b), row["rho_within_layers"], row["p_value_within_layers"], size)
         _write(axes, (b, a), row["rho"], row["p_value"], size)
-    sns.heatmap(values, ax=axes, vmin=-1, vmax=1, cmap="RdBu_r", linewidths=0.4, cbar=False, square=True)
-    bar = figure.colorbar(axes.collections[0], ax=axes, label="Spearman’s ρ", shrink=0.6, aspect=28, pad=0.02)
+    drawn = coloured_cells(axes, values, limits=(-1.0, 1.0), colours="RdBu_r")
+    axes.invert_yaxis()
+    axes.set_aspect("equal")
+    bar = figure.colorbar(drawn, ax=axes, label="Spearman’s ρ", shrink=0.6, aspect=28, pad=0.02)
     bar.outline.set_visible(False)
     bar.set_ticks([-1, -0.5, 0, 0.5, 1])
     ticks = np.arange(len(names)) + 0.5

@@ -19,6 +19,7 @@ from heads.figures.style import (
     TYPE_COLOURS,
     TYPE_MARKERS,
     colour_bar,
+    coloured_cells,
     first_seed,
     mean_line,
     new_figure,
@@ -188,7 +189,7 @@ def fig5(frames: Frames, experiment: str) -> Figure:
     axes[0].legend(title="after update")
     panel(axes[0], "a", score)
     kept = np.array([part["kept_percent"].where(part["unmasked"] >= LEAST).to_numpy(float) for part in checkpoints])
-    sns.heatmap(kept, ax=axes[1], vmin=0, vmax=100, cmap="viridis", linewidths=0.4, cbar=False)
+    drawn = coloured_cells(axes[1], kept, limits=(0.0, 100.0), colours="viridis")
     for row, place in np.argwhere(~np.isnan(kept)):
         style: dict[str, Any] = {"ha": "center", "va": "center", "color": "black" if kept[row, place] > 60 else "white"}
         axes[1].text(place + 0.5, row + 0.5, f"{kept[row, place]:.0f}", fontsize=5.5, **style)
@@ -196,10 +197,10 @@ def fig5(frames: Frames, experiment: str) -> Figure:
     axes[1].set_yticks(np.arange(len(checkpoints)) + 0.5, labels, rotation=0)
     shares = checkpoints[0]["masked_percent"]
     axes[1].set_xticks(np.arange(len(shares)) + 0.5, [f"{share:.0f}" for share in shares], rotation=0)
-    axes[1].set(ylim=(0, len(checkpoints)), xlabel="% of heads masked", ylabel=f"update ({score} with all heads)")
+    axes[1].set(xlabel="% of heads masked", ylabel=f"update ({score} with all heads)")
     axes[1].tick_params(length=0)
     axes[1].grid(visible=False)
-    colour_bar(figure, axes[1].collections[0], [axes[1]], f"% of its own {score} kept", aspect=18)
+    colour_bar(figure, drawn, [axes[1]], f"% of its own {score} kept", aspect=18)
     panel(axes[1], "b", "kept")
     return figure
 
