@@ -215,7 +215,10 @@ def peak_memory_mb(folder: Path, source: Path, settings: SpeedSettings, device: 
     On a GPU, the memory allocated by torch; on a CPU, the resident memory including libraries, or None if the system
     does not report it (Linux does). In a shared process the larger model would hide the smaller one's peak.
     """
-    with ProcessPoolExecutor(1, get_context("spawn")) as process:
+    # Forked from a process that has imported this module and done no more, as importing takes longer than translating.
+    fresh = get_context("forkserver")
+    fresh.set_forkserver_preload([__name__])
+    with ProcessPoolExecutor(1, fresh) as process:
         return process.submit(_peak_memory_mb, folder, source, settings, device, torch.get_num_threads()).result()
 
 
