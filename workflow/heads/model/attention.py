@@ -21,6 +21,10 @@ from heads.model.linear import Linear, linear
 # A layer without heads has matrices without rows; torch warns that there is nothing to initialise.
 warnings.filterwarnings("ignore", message="Initializing zero-element tensors")
 
+LEAST_SENTENCES, MOST_WEIGHTS = 8, 2**10
+"""Where attention is faster without torch's own kernel: for so many sentences with so few weights each."""
+VECTOR = 16
+"""Fewest numbers of a row that torch's softmax computes at once: shorter rows take up to ten times as long."""
 Trace = dict[str, Tensor]
 """Tensors that a traced forward pass records, by name, such as `enc_self.0.weights` [B, H, Q, K]."""
 
@@ -35,6 +39,10 @@ class KeyValues:
     def first(self, number: int) -> KeyValues:
         """The first `number` keys and values along K."""
         return KeyValues(self.keys[:, :, :number], self.values[:, :, :number])
+
+    def contiguous(self) -> KeyValues:
+        """The same with the entries of each head beside each other in memory."""
+        return KeyValues(self.keys.contiguous(), self.values.contiguous())
 
     def write(self, newer: KeyValues, end: int) -> None:
         """Overwrite the entries just before `end` with newer ones."""
@@ -129,6 +137,8 @@ class Attention(nn.Module):
     def fused(self, queries: Tensor, attended: KeyValues, mask: Tensor | None, *, causal: bool) -> Tensor:
         """Heads [B, H, Q, E] by torch's attention, in fp32 on a CPU, where bf16 gradients take ten times as long."""
         keys, values, dropout = attended.keys, attended.values, self.dropout if self.training else 0.0
+        if not causal and torch.is_inference_mode_enabled() and short(queries, keys):
+            return in_products(queries, keys, values, mask)
         if queries.dtype is not torch.bfloat16 or queries.device.type != "cpu":
             return F.scaled_dot_product_attention(queries, keys, values, mask, dropout, causal)
         queries, keys, values = queries.float(), keys.float(), values.float()
@@ -140,6 +150,25 @@ def joined(maps: Sequence[nn.Linear]) -> tuple[Tensor, Tensor | None]:
     """Concatenated matrices and biases of several maps of the same states; all maps have a bias or none does."""
     biases: list[Tensor] = [each.bias for each in maps if each.bias is not None]
     return torch.cat([each.weight for each in maps]), torch.cat(biases) if biases else None
+
+
+def short(queries: Tensor, keys: Tensor) -> bool:
+    """Whether torch's attention takes longer than its products by themselves, as on a CPU for many short sentences."""
+    few = len(queries) >= LEAST_SENTENCES and queries.shape[2] * keys.shape[2] <= MOST_WEIGHTS
+    return few and queries.device.type == "cpu" and queries.dtype is torch.float32
+
+
+def in_products(queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None) -> Tensor:
+    """Heads [B, H, Q, E] by two products and a softmax."""
+    (count, heads, length, width), places = queries.shape, keys.shape[2]
+    scores = torch.bmm(queries.reshape(-1, length, width), keys.reshape(-1, places, width).mT)
+    scores = scores.mul_(width**-0.5).view(count, heads, length, places)
+    if mask is not None:
+        scores.masked_fill_(~mask, -torch.inf)
+    if places < VECTOR:
+        scores = F.pad(scores, (0, VECTOR - places), value=-torch.inf)
+    weights = scores.softmax(-1)[..., :places].reshape(-1, length, places)
+    return torch.bmm(weights, values.reshape(-1, places, width)).view(count, heads, length, width)
 
 
 def attention_weights(queries: Tensor, keys: Tensor, *, mask: Tensor | None, causal: bool) -> Tensor:

@@ -137,7 +137,7 @@ class CrossAttention(SubLayer):
 
     def start(self, memory: Tensor, hypotheses: int) -> OfMemory:
         """See `SubLayer`."""
-        return OfMemory(self.attention.project(memory))
+        return OfMemory(self.attention.project(memory).contiguous())
 
     def step(self, states: Tensor, kept: Kept, now: Step) -> Tensor:
         """See `SubLayer`."""
