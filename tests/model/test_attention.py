@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from heads.model import attention
-from heads.model.attention import Attention, in_products, short
+from heads.model.attention import Attention, in_products
 from heads.model.sublayers import parts_of
 from heads.model.transformer import Transformer
 
@@ -41,37 +41,57 @@ def test_attention_by_products_is_the_formula(places: int, masked: str) -> None:
     torch.testing.assert_close(in_products(queries, keys, values, mask), by_formula(queries, keys, values, mask))
 
 
-def test_products_replace_the_kernel_for_many_short_sentences_in_inference_alone(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    torch.manual_seed(1)
-    layer, calls = Attention(10, 2, 5, dropout=0.0), list[int]()
+@pytest.fixture
+def calls(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The numbers of sentences that were attended to by products; at least 3 sentences with at most 24 weights are."""
+    found, products = list[int](), attention.in_products
+
+    def counted(queries: Tensor, *others: Tensor) -> Tensor:
+        found.append(len(queries))
+        return products(queries, *others)
+
     monkeypatch.setattr(attention, "LEAST_SENTENCES", 3)
     monkeypatch.setattr(attention, "MOST_WEIGHTS", 24)
-
-    def counted(queries: Tensor, *_: object) -> Tensor:
-        calls.append(len(queries))
-        return queries
-
     monkeypatch.setattr(attention, "in_products", counted)
+    return found
 
-    def attend(sentences: int, places: int, *, causal: bool = False) -> None:
-        own = torch.randn(sentences, places, 10)
-        layer(torch.randn(sentences, 4, 10), None if causal else layer.project(own), causal=causal)
 
-    attend(3, 6)
-    with torch.no_grad():
-        attend(3, 6)
+def test_products_replace_the_kernel_for_many_short_sentences_on_a_cpu(calls: list[int]) -> None:
+    torch.manual_seed(1)
+    layer = Attention(10, 2, 5, dropout=0.0)
+
+    def attend(sentences: int, places: int, part: Attention = layer, dtype: torch.dtype = torch.float32) -> torch.dtype:
+        states, own = (torch.randn(sentences, number, 10, dtype=dtype) for number in (4, places))
+        found: Tensor = part(states, part.project(own))
+        return found.dtype
+
+    attend(2, 6)
+    attend(3, 7)
+    attend(3, 6, Attention(10, 2, 5, dropout=0.0).double(), torch.float64)
+    attend(3, 6, Attention(10, 2, 5, dropout=0.5))
     assert not calls
-    with torch.inference_mode():
-        attend(2, 6)
-        attend(3, 7)
-        attend(3, 6, causal=True)
-        assert not calls
-        attend(3, 6)
-    assert calls == [3]
-    queries = torch.zeros(3, 2, 4, 5)
-    assert short(queries, queries) and not short(queries.double(), queries)
+    attend(3, 6)
+    attend(3, 6, Attention(10, 2, 5, dropout=0.5).eval())
+    with torch.autocast("cpu", torch.bfloat16):
+        assert attend(3, 6) is torch.bfloat16
+    assert calls == [3, 3, 3]
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_gradients_by_products_are_those_of_the_kernel(calls: list[int], *, causal: bool) -> None:
+    torch.manual_seed(2)
+    layer, states, slopes = Attention(10, 2, 5, dropout=0.0), torch.randn(5, 4, 10), torch.randn(5, 4, 10)
+    mask = None if causal else torch.tensor([[[[True, True, False, True]]]] * 5)
+    both = []
+    for by_products in (True, False):
+        attention.LEAST_SENTENCES = 3 if by_products else 9
+        given = states.clone().requires_grad_()
+        found = layer(given, None, mask=mask, causal=causal)
+        found.backward(slopes)
+        both.append([found, given.grad, *(each.grad for each in layer.parameters())])
+        layer.zero_grad()
+    assert calls == [5]
+    torch.testing.assert_close(*both)
 
 
 def test_keys_and_values_of_a_source_are_stored_head_by_head(tiny_model: Callable[..., Transformer]) -> None:

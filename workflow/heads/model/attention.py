@@ -135,15 +135,21 @@ class Attention(nn.Module):
         return nothing if self.output.bias is None else nothing + self.output.bias
 
     def fused(self, queries: Tensor, attended: KeyValues, mask: Tensor | None, *, causal: bool) -> Tensor:
-        """Heads [B, H, Q, E] by torch's attention, in fp32 on a CPU, where bf16 gradients take ten times as long."""
+        """Heads [B, H, Q, E], in fp32 on a CPU, where bf16 gradients take ten times as long."""
         keys, values, dropout = attended.keys, attended.values, self.dropout if self.training else 0.0
-        if not causal and torch.is_inference_mode_enabled() and short(queries, keys):
-            return in_products(queries, keys, values, mask)
         if queries.dtype is not torch.bfloat16 or queries.device.type != "cpu":
-            return F.scaled_dot_product_attention(queries, keys, values, mask, dropout, causal)
-        queries, keys, values = queries.float(), keys.float(), values.float()
+            return outputs(queries, keys, values, mask, dropout, causal=causal)
         with torch.autocast("cpu", enabled=False):
-            return F.scaled_dot_product_attention(queries, keys, values, mask, dropout, causal)
+            return outputs(queries.float(), keys.float(), values.float(), mask, dropout, causal=causal)
+
+
+def outputs(
+    queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None, dropout: float, *, causal: bool
+) -> Tensor:
+    """Heads [B, H, Q, E] by torch's attention, or by products if they are faster and nothing is dropped."""
+    if dropout or torch.compiler.is_compiling() or not short(queries, keys):
+        return F.scaled_dot_product_attention(queries, keys, values, mask, dropout, causal)
+    return in_products(queries, keys, values, earlier(queries) if causal else mask)
 
 
 def joined(maps: Sequence[nn.Linear]) -> tuple[Tensor, Tensor | None]:
@@ -154,8 +160,8 @@ def joined(maps: Sequence[nn.Linear]) -> tuple[Tensor, Tensor | None]:
 
 def short(queries: Tensor, keys: Tensor) -> bool:
     """Whether torch's attention takes longer than its products by themselves, as on a CPU for many short sentences."""
-    few = len(queries) >= LEAST_SENTENCES and queries.shape[2] * keys.shape[2] <= MOST_WEIGHTS
-    return few and queries.device.type == "cpu" and queries.dtype is torch.float32
+    many = len(queries) >= LEAST_SENTENCES and queries.shape[2] * keys.shape[2] <= MOST_WEIGHTS
+    return many and queries.device.type == "cpu" and queries.dtype is torch.float32
 
 
 def in_products(queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None) -> Tensor:
@@ -171,11 +177,16 @@ def in_products(queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor | No
     return torch.bmm(weights, values.reshape(-1, places, width)).view(count, heads, length, width)
 
 
+def earlier(queries: Tensor) -> Tensor:
+    """The mask [Q, Q] with which each query sees its own place and earlier ones."""
+    return torch.ones(queries.shape[2], queries.shape[2], dtype=torch.bool, device=queries.device).tril()
+
+
 def attention_weights(queries: Tensor, keys: Tensor, *, mask: Tensor | None, causal: bool) -> Tensor:
     """Softmax attention weights [B, H, Q, K], computed explicitly for analyses that need them."""
     scores = queries @ keys.transpose(-1, -2) / math.sqrt(queries.shape[-1])
     if causal:
-        mask = torch.ones(scores.shape[-2:], dtype=torch.bool, device=scores.device).tril()
+        mask = earlier(queries)
     if mask is not None:
         scores = scores.masked_fill(~mask, -torch.inf)
     return scores.softmax(-1)
