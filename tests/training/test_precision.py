@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from heads.model import attention
 from heads.training import devices
 from heads.training.devices import products_dtype
 from heads.training.loop import Training
@@ -66,15 +66,15 @@ def test_a_training_in_bf16_has_maps_in_bf16_attention_in_fp32_and_weights_in_fp
     new_training: New, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     attended = []
-    fused: Any = F.scaled_dot_product_attention
+    outputs: Any = attention.outputs
 
-    def watched(queries: Tensor, keys: Tensor, values: Tensor, *options: Any) -> Tensor:
-        heads: Tensor = fused(queries, keys, values, *options)
+    def watched(queries: Tensor, keys: Tensor, values: Tensor, *options: Any, causal: bool) -> Tensor:
+        heads: Tensor = outputs(queries, keys, values, *options, causal=causal)
         attended.append({part.dtype for part in (heads, queries, keys, values)})
         return heads
 
     training = bf16(new_training, monkeypatch)
-    monkeypatch.setattr(F, "scaled_dot_product_attention", watched)
+    monkeypatch.setattr(attention, "outputs", watched)
     with Products() as products:
         training.step(np.arange(9))
     assert attended == [{torch.float32}] * 6, "2 layers of the encoder, 2 of the decoder with two attentions each"
