@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
@@ -46,7 +47,7 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The numbers of sentences that were attended to by products; at least 3 sentences with at most 24 weights are."""
     found, products = list[int](), attention.in_products
 
-    def counted(queries: Tensor, *others: Tensor) -> Tensor:
+    def counted(queries: Tensor, *others: Any) -> Tensor:
         found.append(len(queries))
         return products(queries, *others)
 
@@ -68,13 +69,30 @@ def test_products_replace_the_kernel_for_many_short_sentences_on_a_cpu(calls: li
     attend(2, 6)
     attend(3, 7)
     attend(3, 6, Attention(10, 2, 5, dropout=0.0).double(), torch.float64)
-    attend(3, 6, Attention(10, 2, 5, dropout=0.5))
     assert not calls
     attend(3, 6)
-    attend(3, 6, Attention(10, 2, 5, dropout=0.5).eval())
     with torch.autocast("cpu", torch.bfloat16):
         assert attend(3, 6) is torch.bfloat16
-    assert calls == [3, 3, 3]
+    assert calls == [3, 3]
+
+
+@pytest.mark.parametrize("places", [5, 18])
+def test_dropout_leaves_each_weight_out_or_makes_it_larger(places: int) -> None:
+    """Values are unit vectors, so that the outputs are the weights."""
+    torch.manual_seed(3)
+    queries, keys = torch.randn(B, H, Q, places), torch.randn(B, H, places, places)
+    values = torch.eye(places).expand(B, H, places, places)
+    weights, dropped = [in_products(queries, keys, values, None, share) for share in (0.0, 0.25)]
+    kept = dropped > 0
+    torch.testing.assert_close(dropped, kept * weights / 0.75)
+    assert 0.6 < float(kept.float().mean()) < 0.9
+
+
+def test_weights_are_dropped_in_training_alone(calls: list[int]) -> None:
+    layer, states = Attention(10, 2, 5, dropout=0.5), torch.randn(3, 4, 10)
+    assert not torch.equal(layer(states, None), layer(states, None))
+    assert torch.equal(layer.eval()(states, None), layer(states, None))
+    assert calls == [3] * 4
 
 
 @pytest.mark.parametrize("causal", [False, True])

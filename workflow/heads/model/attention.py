@@ -16,6 +16,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from heads.model.dropout import drop
 from heads.model.linear import Linear, linear
 
 # A layer without heads has matrices without rows; torch warns that there is nothing to initialise.
@@ -146,10 +147,10 @@ class Attention(nn.Module):
 def outputs(
     queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None, dropout: float, *, causal: bool
 ) -> Tensor:
-    """Heads [B, H, Q, E] by torch's attention, or by products if they are faster and nothing is dropped."""
-    if dropout or torch.compiler.is_compiling() or not short(queries, keys):
+    """Heads [B, H, Q, E] by torch's attention, or by products if they are faster. dropout: of weights."""
+    if torch.compiler.is_compiling() or not short(queries, keys):
         return F.scaled_dot_product_attention(queries, keys, values, mask, dropout, causal)
-    return in_products(queries, keys, values, earlier(queries) if causal else mask)
+    return in_products(queries, keys, values, earlier(queries) if causal else mask, dropout)
 
 
 def joined(maps: Sequence[nn.Linear]) -> tuple[Tensor, Tensor | None]:
@@ -164,8 +165,8 @@ def short(queries: Tensor, keys: Tensor) -> bool:
     return many and queries.device.type == "cpu" and queries.dtype is torch.float32
 
 
-def in_products(queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None) -> Tensor:
-    """Heads [B, H, Q, E] by two products and a softmax."""
+def in_products(queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None, dropout: float = 0.0) -> Tensor:
+    """Heads [B, H, Q, E] by two products and a softmax. dropout: of weights."""
     (count, heads, length, width), places = queries.shape, keys.shape[2]
     scores = torch.bmm(queries.reshape(-1, length, width), keys.reshape(-1, places, width).mT)
     scores = scores.mul_(width**-0.5).view(count, heads, length, places)
@@ -173,7 +174,7 @@ def in_products(queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor | No
         scores.masked_fill_(~mask, -torch.inf)
     if places < VECTOR:
         scores = F.pad(scores, (0, VECTOR - places), value=-torch.inf)
-    weights = scores.softmax(-1)[..., :places].reshape(-1, length, places)
+    weights = drop(scores.softmax(-1)[..., :places], dropout, training=True).reshape(-1, length, places)
     return torch.bmm(weights, values.reshape(-1, places, width)).view(count, heads, length, width)
 
 
