@@ -22,6 +22,7 @@ from heads.base.targets import Target
 from heads.config.settings import merged, resolve, section
 from heads.config.trainings import BpeSettings, GatesSettings, LengthSettings, TrainingSettings
 from heads.formats.registry import format_of
+from heads.model.linear import multiplied, weight_gradient
 from heads.model.transformer import Transformer
 from heads.text.batches import Pairs
 from heads.training.job import frozen_beside, pruning_of
@@ -56,7 +57,10 @@ def sizes(model: Transformer) -> tuple[list[torch.Size], list[torch.Size]]:
 
 
 class Products:
-    """The matrix products of an update alone: one forward, and two backward where a weight is trained."""
+    """The matrix products of an update alone: one forward, and two backward where a weight is trained.
+
+    By the library that multiplies faster, as in the training.
+    """
 
     def __init__(self, model: Transformer, *, decoder_learns: bool) -> None:
         self.sides = [
@@ -71,10 +75,10 @@ class Products:
             for weight, learns in side:
                 width = weight.shape[1]
                 states = inputs.setdefault(width, torch.randn(rows, width))
-                slopes = states @ weight.T
-                slopes @ weight
+                slopes = multiplied(states, weight)
+                multiplied(slopes, weight.T)
                 if learns:
-                    slopes.T @ states
+                    weight_gradient(slopes, states)
 
 
 def main() -> None:
