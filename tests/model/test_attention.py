@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from heads.model import attention
-from heads.model.attention import Attention, in_products
+from heads.model.attention import Attention, attend_by_products
 from heads.model.sublayers import parts_of
 from heads.model.transformer import Transformer
 
@@ -39,13 +39,13 @@ def test_attention_by_products_is_the_formula(places: int, masked: str) -> None:
     if masked != "nothing":
         mask = torch.rand(B, 1, Q if masked == "by query" else 1, places, generator=generator) > 0.4
         mask[..., 0] = True
-    torch.testing.assert_close(in_products(queries, keys, values, mask), by_formula(queries, keys, values, mask))
+    torch.testing.assert_close(attend_by_products(queries, keys, values, mask), by_formula(queries, keys, values, mask))
 
 
 @pytest.fixture
 def calls(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The numbers of sentences that were attended to by products; at least 3 sentences with at most 24 weights are."""
-    found, products = list[int](), attention.in_products
+    found, products = list[int](), attention.attend_by_products
 
     def counted(queries: Tensor, *others: Any) -> Tensor:
         found.append(len(queries))
@@ -53,7 +53,7 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
     monkeypatch.setattr(attention, "LEAST_SENTENCES", 3)
     monkeypatch.setattr(attention, "MOST_WEIGHTS", 24)
-    monkeypatch.setattr(attention, "in_products", counted)
+    monkeypatch.setattr(attention, "attend_by_products", counted)
     return found
 
 
@@ -82,7 +82,7 @@ def test_dropout_leaves_each_weight_out_or_makes_it_larger(places: int) -> None:
     torch.manual_seed(3)
     queries, keys = torch.randn(B, H, Q, places), torch.randn(B, H, places, places)
     values = torch.eye(places).expand(B, H, places, places)
-    weights, dropped = [in_products(queries, keys, values, None, share) for share in (0.0, 0.25)]
+    weights, dropped = [attend_by_products(queries, keys, values, None, share) for share in (0.0, 0.25)]
     kept = dropped > 0
     torch.testing.assert_close(dropped, kept * weights / 0.75)
     assert 0.6 < float(kept.float().mean()) < 0.9

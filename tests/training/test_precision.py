@@ -66,15 +66,15 @@ def test_a_training_in_bf16_has_maps_in_bf16_attention_in_fp32_and_weights_in_fp
     new_training: New, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     attended = []
-    outputs: Any = attention.outputs
+    attend: Any = attention.attend
 
     def watched(queries: Tensor, keys: Tensor, values: Tensor, *options: Any, causal: bool) -> Tensor:
-        heads: Tensor = outputs(queries, keys, values, *options, causal=causal)
+        heads: Tensor = attend(queries, keys, values, *options, causal=causal)
         attended.append({part.dtype for part in (heads, queries, keys, values)})
         return heads
 
     training = bf16(new_training, monkeypatch)
-    monkeypatch.setattr(attention, "outputs", watched)
+    monkeypatch.setattr(attention, "attend", watched)
     with Products() as products:
         training.step(np.arange(9))
     assert attended == [{torch.float32}] * 6, "2 layers of the encoder, 2 of the decoder with two attentions each"

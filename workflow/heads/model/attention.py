@@ -139,18 +139,18 @@ class Attention(nn.Module):
         """Heads [B, H, Q, E], in fp32 on a CPU, where bf16 gradients take ten times as long."""
         keys, values, dropout = attended.keys, attended.values, self.dropout if self.training else 0.0
         if queries.dtype is not torch.bfloat16 or queries.device.type != "cpu":
-            return outputs(queries, keys, values, mask, dropout, causal=causal)
+            return attend(queries, keys, values, mask, dropout, causal=causal)
         with torch.autocast("cpu", enabled=False):
-            return outputs(queries.float(), keys.float(), values.float(), mask, dropout, causal=causal)
+            return attend(queries.float(), keys.float(), values.float(), mask, dropout, causal=causal)
 
 
-def outputs(
+def attend(
     queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None, dropout: float, *, causal: bool
 ) -> Tensor:
     """Heads [B, H, Q, E] by torch's attention, or by products if they are faster. dropout: of weights."""
-    if torch.compiler.is_compiling() or not short(queries, keys):
+    if torch.compiler.is_compiling() or not faster_by_products(queries, keys):
         return F.scaled_dot_product_attention(queries, keys, values, mask, dropout, causal)
-    return in_products(queries, keys, values, earlier(queries) if causal else mask, dropout)
+    return attend_by_products(queries, keys, values, causal_mask(queries) if causal else mask, dropout)
 
 
 def joined(maps: Sequence[nn.Linear]) -> tuple[Tensor, Tensor | None]:
@@ -159,13 +159,15 @@ def joined(maps: Sequence[nn.Linear]) -> tuple[Tensor, Tensor | None]:
     return torch.cat([each.weight for each in maps]), torch.cat(biases) if biases else None
 
 
-def short(queries: Tensor, keys: Tensor) -> bool:
+def faster_by_products(queries: Tensor, keys: Tensor) -> bool:
     """Whether torch's attention takes longer than its products by themselves, as on a CPU for many short sentences."""
     many = len(queries) >= LEAST_SENTENCES and queries.shape[2] * keys.shape[2] <= MOST_WEIGHTS
     return many and queries.device.type == "cpu" and queries.dtype is torch.float32
 
 
-def in_products(queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None, dropout: float = 0.0) -> Tensor:
+def attend_by_products(
+    queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None, dropout: float = 0.0
+) -> Tensor:
     """Heads [B, H, Q, E] by two products and a softmax. dropout: of weights."""
     (count, heads, length, width), places = queries.shape, keys.shape[2]
     scores = torch.bmm(queries.reshape(-1, length, width), keys.reshape(-1, places, width).mT)
@@ -178,7 +180,7 @@ def in_products(queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor | No
     return torch.bmm(weights, values.reshape(-1, places, width)).view(count, heads, length, width)
 
 
-def earlier(queries: Tensor) -> Tensor:
+def causal_mask(queries: Tensor) -> Tensor:
     """The mask [Q, Q] with which each query sees its own place and earlier ones."""
     return torch.ones(queries.shape[2], queries.shape[2], dtype=torch.bool, device=queries.device).tril()
 
@@ -187,7 +189,7 @@ def attention_weights(queries: Tensor, keys: Tensor, *, mask: Tensor | None, cau
     """Softmax attention weights [B, H, Q, K], computed explicitly for analyses that need them."""
     scores = queries @ keys.transpose(-1, -2) / math.sqrt(queries.shape[-1])
     if causal:
-        mask = earlier(queries)
+        mask = causal_mask(queries)
     if mask is not None:
         scores = scores.masked_fill(~mask, -torch.inf)
     return scores.softmax(-1)

@@ -44,7 +44,7 @@ def linear(states: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor
         inexact: Tensor = _ByOneDNN.apply(states, weight, bias, torch.bfloat16)
         return inexact
     # While a graph is exported, its sizes are unknown, and it must hold torch's own operations alone.
-    if torch.compiler.is_compiling() or not gains(states, weight):
+    if torch.compiler.is_compiling() or not faster_by_onednn(states, weight):
         return F.linear(states, weight, bias)
     if torch.is_grad_enabled():
         exact: Tensor = _ByOneDNN.apply(states, weight, bias, torch.float32)
@@ -52,7 +52,7 @@ def linear(states: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor
     return multiplied(states, weight, bias)
 
 
-def gains(left: Tensor, right: Tensor) -> bool:
+def faster_by_onednn(left: Tensor, right: Tensor) -> bool:
     """Whether the product of `left` [..., D] and `right` [M, D] transposed is faster by oneDNN than by MKL."""
     exact = left.device.type == "cpu" and left.dtype == right.dtype == torch.float32
     return ONEDNN and exact and left.numel() * len(right) >= LEAST_PRODUCTS
@@ -60,7 +60,7 @@ def gains(left: Tensor, right: Tensor) -> bool:
 
 def multiplied(left: Tensor, right: Tensor, bias: Tensor | None = None) -> Tensor:
     """`left` [..., D] times `right` [M, D] transposed, plus `bias` [M], by the library that is faster: [..., M]."""
-    if gains(left, right):
+    if faster_by_onednn(left, right):
         product: Tensor = torch.ops.mkldnn._linear_pointwise(left, right, bias, "none", [], "")
         return product
     return left @ right.T if bias is None else torch.addmm(bias, left, right.T)
@@ -71,7 +71,7 @@ def weight_gradient(slopes: Tensor, inputs: Tensor) -> Tensor:
 
     oneDNN is up to three times faster if the product has more columns than rows.
     """
-    if gains(slopes.T, inputs.T) and slopes.shape[1] > inputs.shape[1]:
+    if faster_by_onednn(slopes.T, inputs.T) and slopes.shape[1] > inputs.shape[1]:
         return multiplied(inputs.T, slopes.T).T
     return multiplied(slopes.T, inputs.T)
 
