@@ -87,6 +87,7 @@ else:
         f"export {name}={shlex.quote(folder)}{':$PATH' * (name == 'PATH')}; " for name, folder in ENVIRONMENT.items()
     ]
     shell.executable("bash")
+    # With exec, a signal reaches the training, which saves its state; an older bash would keep it to itself.
     shell.prefix(f"set -euo pipefail; {''.join(exports)}exec ")
 
 
