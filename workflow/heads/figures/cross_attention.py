@@ -60,7 +60,7 @@ def cross_attention(frames: Frames, experiment: str) -> Figure:
         part = rows[rows["role"] == role]
         cells = _numbered(each, part, "share", "holds", "Greens", dark=part["share"] > 0.55)
         each.set(ylabel="layer", xlabel=f"head; best offset {part['offset_share'].iloc[0]:.2f}")
-        panel(each, letter, f"source of the token {role}")
+        panel(each, letter, f"source of token {role}")
     colour_bar(figure, cells, [axes[-1]], "share of steps; framed: a role", aspect=18)
     return figure
 
