@@ -39,7 +39,9 @@ def test_attention_by_products_is_the_formula(places: int, masked: str) -> None:
     if masked != "nothing":
         mask = torch.rand(B, 1, Q if masked == "by query" else 1, places, generator=generator) > 0.4
         mask[..., 0] = True
-    torch.testing.assert_close(attend_by_products(queries, keys, values, mask), by_formula(queries, keys, values, mask))
+    torch.testing.assert_close(
+        attend_by_products(queries, keys, values, mask, 0.0), by_formula(queries, keys, values, mask)
+    )
 
 
 @pytest.fixture

@@ -118,7 +118,7 @@ class Attention(nn.Module):
         else:
             queries = self.split(self.query(states))
         if trace is None:
-            per_head = self.fused(queries, attended, mask, causal=causal)
+            per_head = self.untraced(queries, attended, mask, causal=causal)
         else:
             weights = attention_weights(queries, attended.keys, mask=mask, causal=causal)
             per_head = weights @ attended.values
@@ -135,8 +135,8 @@ class Attention(nn.Module):
         nothing = torch.zeros_like(states)
         return nothing if self.output.bias is None else nothing + self.output.bias
 
-    def fused(self, queries: Tensor, attended: KeyValues, mask: Tensor | None, *, causal: bool) -> Tensor:
-        """Heads [B, H, Q, E], in fp32 on a CPU, where bf16 gradients take ten times as long."""
+    def untraced(self, queries: Tensor, attended: KeyValues, mask: Tensor | None, *, causal: bool) -> Tensor:
+        """Heads [B, H, Q, E] without their weights, in fp32 on a CPU, where bf16 gradients take ten times as long."""
         keys, values, dropout = attended.keys, attended.values, self.dropout if self.training else 0.0
         if queries.dtype is not torch.bfloat16 or queries.device.type != "cpu":
             return attend(queries, keys, values, mask, dropout, causal=causal)
@@ -165,9 +165,7 @@ def faster_by_products(queries: Tensor, keys: Tensor) -> bool:
     return many and queries.device.type == "cpu" and queries.dtype is torch.float32
 
 
-def attend_by_products(
-    queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None, dropout: float = 0.0
-) -> Tensor:
+def attend_by_products(queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None, dropout: float) -> Tensor:
     """Heads [B, H, Q, E] by two products and a softmax. dropout: of weights."""
     (count, heads, length, width), places = queries.shape, keys.shape[2]
     scores = torch.bmm(queries.reshape(-1, length, width), keys.reshape(-1, places, width).mT)

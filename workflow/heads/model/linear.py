@@ -44,12 +44,17 @@ def linear(states: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor
         inexact: Tensor = _ByOneDNN.apply(states, weight, bias, torch.bfloat16)
         return inexact
     # While a graph is exported, its sizes are unknown, and it must hold torch's own operations alone.
-    if torch.compiler.is_compiling() or not faster_by_onednn(states, weight):
+    if torch.compiler.is_compiling():
         return F.linear(states, weight, bias)
-    if torch.is_grad_enabled():
+    if torch.is_grad_enabled() and faster_by_onednn(states, weight):
         exact: Tensor = _ByOneDNN.apply(states, weight, bias, torch.float32)
         return exact
     return multiplied(states, weight, bias)
+
+
+def compiled_by_size(device: torch.device, dtype: torch.dtype) -> bool:
+    """Whether large products of this type are oneDNN's, which compiles each for its exact sizes."""
+    return device.type == "cpu" and (dtype is torch.bfloat16 or (ONEDNN and dtype is torch.float32))
 
 
 def faster_by_onednn(left: Tensor, right: Tensor) -> bool:
@@ -63,7 +68,7 @@ def multiplied(left: Tensor, right: Tensor, bias: Tensor | None = None) -> Tenso
     if faster_by_onednn(left, right):
         product: Tensor = torch.ops.mkldnn._linear_pointwise(left, right, bias, "none", [], "")
         return product
-    return left @ right.T if bias is None else torch.addmm(bias, left, right.T)
+    return F.linear(left, right, bias)
 
 
 def weight_gradient(slopes: Tensor, inputs: Tensor) -> Tensor:

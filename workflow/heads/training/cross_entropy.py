@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from heads.model.linear import ONEDNN, ROWS, filled, multiplied, weight_gradient
+from heads.model.linear import ROWS, compiled_by_size, filled, multiplied, weight_gradient
 
 CHUNK = {"cpu": 2**20, "cuda": 2**27}
 """Number of logits held at once, by device type: what fits into a core's cache, or fills a GPU."""
@@ -38,8 +38,7 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
         ctx: Any, states: Tensor, weight: Tensor, bias: Tensor, targets: Tensor, smoothing: float, dtype: torch.dtype
     ) -> Tensor:
         """The summed loss; its gradients are computed at the same time."""
-        by_onednn = dtype is torch.bfloat16 or (ONEDNN and dtype is torch.float32)
-        few_sizes = by_onednn and states.device.type == "cpu"  # see `heads.model.linear`
+        few_sizes = compiled_by_size(states.device, dtype)
         multiple = ROWS if few_sizes else 1
         rows = max(LEAST_TOKENS, CHUNK[states.device.type] // len(weight) // multiple * multiple)
         evenly = smoothing / len(weight)
