@@ -42,6 +42,7 @@ rule classified:
         source=f"{BPE}/test.source.safetensors",
         references=corpus_file("test.target.txt"),
         target_bpe=f"{BPE}/target.model",
+        code=code_of("classified"),
     output:
         predictions=f"{ANY_RUN}/predictions.txt",
         accuracy=f"{ANY_RUN}/accuracy.json",
@@ -97,6 +98,7 @@ rule lrp:
         **SCORED_MODEL,
         source=f"{BPE}/dev.source.safetensors",
         target=f"{BPE}/dev.target.safetensors",
+        code=code_of("lrp"),
     output:
         out=f"{ANY_RUN}/lrp.tsv",
         conservation=f"{ANY_RUN}/lrp_conservation.tsv",

@@ -5,7 +5,7 @@ from heads.figures.needs import NEEDS as FIGURE_NEEDS
 FIGURES = "results/figures/{experiment}"
 DRAWN_BY = {
     "style": f"{HERE}/report/style.mplstyle",
-    "code": sorted(str(path) for room in ("tables", "figures") for path in Path(f"{CODE}/{room}").glob("*.py")),
+    "code": code_of("figure"),
 }
 
 

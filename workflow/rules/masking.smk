@@ -11,6 +11,7 @@ rule ablation:
         target_bpe=f"{BPE}/target.model",
         dev_source=f"{BPE}/dev.source.safetensors",
         dev_references=corpus_file("dev.target.txt"),
+        code=code_of("ablation"),
     output:
         masked=f"{ANY_RUN}/ablation.tsv",
         masked_dev=f"{ANY_RUN}/ablation.dev.tsv",
@@ -46,6 +47,7 @@ rule ablation_out_of_domain:
         source=f"{BPE}/{names.OUT_OF_DOMAIN}.source.safetensors",
         references=corpus_file(f"{names.OUT_OF_DOMAIN}.target.txt"),
         target_bpe=f"{BPE}/target.model",
+        code=code_of("ablation_out_of_domain"),
     output:
         masked=f"{ANY_RUN}/{OUT_OF_DOMAIN_FILE}",
     log:

@@ -32,6 +32,7 @@ use rule selection as chosen_heads with:
     """The heads of one choice in their own file, so that one more choice retrains no other."""
     input:
         measures=fitting(lambda w: PLAN.measures(w.experiment, w.seed, [w.choice])),
+        code=rules.selection.input.code,
     output:
         out=f"{SELECTED}/heads.tsv",
     log:
@@ -54,6 +55,7 @@ rule masked:
         source=f"{BPE}/test.source.safetensors",
         references=corpus_file("test.target.txt"),
         target_bpe=f"{BPE}/target.model",
+        code=code_of("masked"),
     output:
         out=f"{BASELINE}/masked.tsv",
     log:
@@ -125,6 +127,7 @@ rule compared:
             f"{BASELINE}/{name}".format(**w) for name in ("model.json", *PLAN.scored_files(w.experiment))
         ],
         references=corpus_file("test.target.txt"),
+        code=code_of("compared"),
     output:
         f"{BASELINE}/compared.tsv",
     log:

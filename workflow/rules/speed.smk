@@ -5,6 +5,7 @@ rule speed:
         models=lambda w: [f"{folder}/{name}" for folder in PLAN.timed_with(w.experiment, w.seed) for name in MODEL],
         baseline=[rules.baseline.output.model, rules.baseline.output.shape],
         source=f"{BPE}/test.source.safetensors",
+        code=code_of("speed"),
     output:
         f"{BASELINE}/speed.tsv",
     log:

@@ -24,7 +24,7 @@ rule table:
     input:
         runs=lambda w: PLAN.inputs_asked(f"table_{w.name}", TABLE_NEEDS[w.name], RUN),
         reference=lambda w: [f"{REFERENCE}/{name}" for name in TABLE_NEEDS[w.name].reference],
-        code=sorted(str(path) for path in Path(f"{CODE}/tables").glob("*.py")),
+        code=code_of("table"),
     output:
         report(
             "results/tables/table_{name}.tsv",
@@ -66,7 +66,7 @@ rule corpus_table:
             for split in names.SPLITS
         ],
         reference=f"{REFERENCE}/voita_data.csv",
-        code=f"{CODE}/tables/corpus.py",
+        code=rules.table.input.code,
     output:
         report(
             "results/tables/table_corpus.tsv",
@@ -95,7 +95,7 @@ rule parser_table:
     """How well Stanza finds the gold trees: attachment scores, overall and by relation."""
     input:
         scores=[f"results/{e}/parser/scores.tsv" for e in PLAN.with_scored_parser(RUN)],
-        code=f"{CODE}/tables/parser.py",
+        code=rules.table.input.code,
     output:
         report(
             "results/tables/table_parser.tsv",
