@@ -19,8 +19,8 @@ rule bpe:
     conda:
         "../../envs/torch.yaml"
     resources:
-        mem_mb=2000,
-        runtime=60,
+        mem_mb=growing(16000),
+        runtime=growing(60),
     params:
         settings=settings_of("bpe"),
         side=lambda wildcards: wildcards.side,
@@ -45,8 +45,8 @@ rule imported_bpe:
     conda:
         "../../envs/torch.yaml"
     resources:
-        mem_mb=2000,
-        runtime=10,
+        mem_mb=growing(8000),
+        runtime=growing(10),
     params:
         settings=settings_of("imported_bpe"),
         out_folder=lambda wildcards, output: str(Path(output.pretrained).parent),
@@ -72,8 +72,8 @@ rule encode:
         "../../envs/torch.yaml"
     threads: 1
     resources:
-        mem_mb=1000,
-        runtime=60,
+        mem_mb=growing(8000),
+        runtime=growing(30),
     params:
         # Only for the cache, which knows the text only by the job that made all texts of the corpus.
         text=lambda wildcards: f"{wildcards.split}.{wildcards.side}",

@@ -177,6 +177,11 @@ def fitting(files):
     return asked
 
 
+def growing(amount):
+    """Resource: this amount, and as much again each time that a job is tried again."""
+    return lambda wildcards, attempt: attempt * amount
+
+
 def folder_of(name):
     """Param: the folder of an input or output with this name, or of its first file; as text, as the cache needs it."""
 

@@ -32,8 +32,8 @@ rule explore:
     conda:
         "../../envs/plots.yaml"
     resources:
-        mem_mb=2000,
-        runtime=20,
+        mem_mb=growing(4000),
+        runtime=growing(10),
     params:
         runs=PLAN.runs_read(EXPLORED, RUN),
         gates=gates_of(RUN),

@@ -27,8 +27,8 @@ rule ablation:
         "../../envs/torch.yaml"
     threads: 1
     resources:
-        mem_mb=2000,
-        runtime=720,
+        mem_mb=growing(8000),
+        runtime=growing(1440),
     params:
         settings=settings_of("ablation"),
         model=folder_of("model"),
@@ -59,8 +59,8 @@ rule ablation_out_of_domain:
         "../../envs/torch.yaml"
     threads: 1
     resources:
-        mem_mb=2000,
-        runtime=720,
+        mem_mb=growing(8000),
+        runtime=growing(1440),
     params:
         settings=settings_of("ablation"),
         model=folder_of("model"),
@@ -91,8 +91,8 @@ rule masking_curve:
         "../../envs/torch.yaml"
     threads: 1
     resources:
-        mem_mb=2000,
-        runtime=720,
+        mem_mb=growing(8000),
+        runtime=growing(1440),
     params:
         settings=settings_of("masking_curve"),
         model=folder_of("model"),
@@ -128,8 +128,8 @@ rule checkpoints:
         "../../envs/torch.yaml"
     threads: 1
     resources:
-        mem_mb=2000,
-        runtime=720,
+        mem_mb=growing(8000),
+        runtime=growing(1440),
     params:
         settings=settings_of("checkpoints"),
         model=folder_of("model"),

@@ -16,8 +16,8 @@ rule selection:
     conda:
         "../../envs/torch.yaml"
     resources:
-        mem_mb=500,
-        runtime=20,
+        mem_mb=growing(2000),
+        runtime=growing(10),
     params:
         settings=settings_of("selection"),
         targets=lambda w: PLAN.choices(w.experiment),
@@ -67,8 +67,8 @@ rule masked:
         "../../envs/torch.yaml"
     threads: 1
     resources:
-        mem_mb=2000,
-        runtime=720,
+        mem_mb=growing(8000),
+        runtime=growing(1440),
     params:
         settings=settings_of("masked"),
         model=folder_of("model"),
@@ -99,8 +99,8 @@ rule selected:
         "../../envs/torch.yaml"
     threads: 1
     resources:
-        mem_mb=2000,
-        runtime=1440,
+        mem_mb=growing(32000),
+        runtime=growing(2880),
         processes=1,
     params:
         settings=settings_of("selected"),
@@ -137,8 +137,8 @@ rule compared:
     conda:
         "../../envs/torch.yaml"
     resources:
-        mem_mb=1000,
-        runtime=60,
+        mem_mb=growing(4000),
+        runtime=growing(60),
     params:
         settings=settings_of("compared"),
         baseline=lambda wildcards, input: Path(input.baseline[0]).parent,

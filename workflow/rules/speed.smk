@@ -17,8 +17,8 @@ rule speed:
         "../../envs/torch.yaml"
     threads: 1
     resources:
-        mem_mb=2000,
-        runtime=240,
+        mem_mb=growing(8000),
+        runtime=growing(240),
     params:
         settings=settings_of("speed"),
         baseline=lambda wildcards, input: Path(input.baseline[0]).parent,

@@ -41,8 +41,8 @@ rule table:
     conda:
         "../../envs/plots.yaml"
     resources:
-        mem_mb=1000,
-        runtime=20,
+        mem_mb=growing(2000),
+        runtime=growing(10),
     params:
         runs=lambda w: PLAN.runs_read(TABLE_NEEDS[w.name], RUN),
         also=lambda w: COMPARED if w.name in AGAINST_CORPORA else [],
@@ -81,8 +81,8 @@ rule corpus_table:
     conda:
         "../../envs/plots.yaml"
     resources:
-        mem_mb=1000,
-        runtime=20,
+        mem_mb=growing(2000),
+        runtime=growing(10),
     params:
         experiments=[f"results/{e}" for e in RUN],
         corpora=[PLAN.corpus_of(e) for e in RUN],
@@ -110,8 +110,8 @@ rule parser_table:
     conda:
         "../../envs/plots.yaml"
     resources:
-        mem_mb=1000,
-        runtime=20,
+        mem_mb=growing(2000),
+        runtime=growing(10),
     params:
         experiments=[f"results/{e}" for e in PLAN.with_scored_parser(RUN)],
     shell:
