@@ -131,6 +131,7 @@ def training_settings() -> Callable[..., TrainingSettings]:
             "adam_beta2": 0.98,
             "adam_epsilon": 1e-9,
             "learning_rate": 0.0316228,
+            "learning_rate_scale": 0.0,
             "warmup_updates": 10,
             "decay_share": 0.0,
             "precision": "fp32",

@@ -108,10 +108,12 @@ class Job:
 
     @property
     def whose(self) -> dict[str, str]:
-        """The wildcards in the path of the first flag in COMMANDS."""
+        """The wildcards in the first path of the first flag in COMMANDS."""
         first, template = next(iter(COMMANDS[self.rule].items()))
-        pattern = re.sub(r"\\{(\w+)\\}", r"(?P<\1>[^/]+)", re.escape(template)).replace("<run>[^/]+", "<run>.+")
-        found = re.fullmatch(pattern, self.flags.get(first, ""))
+        pattern = re.sub(r"\\{(\w+)\\}", r"(?P<\1>[^/]+)", re.escape(template.split()[0])).replace(
+            "<run>[^/]+", "<run>.+"
+        )
+        found = re.fullmatch(pattern, self.flags.get(first, "").partition(" ")[0])
         assert found, f"{self.rule} --{first} is {self.flags.get(first)}, not of the form {template}"
         return found.groupdict()
 
