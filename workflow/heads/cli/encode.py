@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
-from heads.cli._flags import add_workers_argument
+from heads.cli._flags import add_path_argument, add_workers_argument
 from heads.text.encoding import encode_file, opened
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the flags."""
-    parser.add_argument("--text", type=Path, required=True, help="one sentence, example or label per line")
-    parser.add_argument("--bpe", type=Path, required=True, help="SentencePiece model, or labels")
-    parser.add_argument("--tokens", type=Path, required=True, help="token file to write")
+    add_path_argument(parser, "--text", "one sentence, example or label per line")
+    add_path_argument(parser, "--bpe", "SentencePiece model, or labels")
+    add_path_argument(parser, "--tokens", "token file to write")
     add_workers_argument(parser)
 
 

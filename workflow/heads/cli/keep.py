@@ -10,7 +10,6 @@ from heads.base.lineage import jobs
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the flags."""
     parser.add_argument(
         "--experiment", required=True, help="a finished one; call this in the folder where Snakemake ran"
     )

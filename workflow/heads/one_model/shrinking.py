@@ -17,7 +17,7 @@ from heads.analysis.masking import answers_of, read_text
 from heads.analysis.masking_curve import compared
 from heads.analysis.metrics import BLEU, Answers, Metric
 from heads.analysis.speed import clock_of, compare, contestant
-from heads.base.files import UserError, write_tsv
+from heads.base.files import UserError
 from heads.base.names import SCOPES, SIDES
 from heads.base.provenance import made_by
 from heads.base.targets import CONTROL, Target
@@ -27,7 +27,6 @@ from heads.model.folder import WEIGHTS, load_model
 from heads.model.shape import shape_of
 from heads.one_model.answering import GREEDY, UNITS
 from heads.one_model.workplace import Workplace
-from heads.pruning.gates import COLUMNS, gate_rows
 from heads.pruning.removal import remove_closed
 from heads.text.vocabulary import Tokens
 from heads.training.devices import label_of, pick
@@ -153,20 +152,19 @@ def train_one(folder: Path, results: Path, wish: Wish, asked: str, device: str, 
         data=bpe,
         references=bpe / "dev.target.txt",
         model=out,
+        history=out / "train.jsonl",
         seed=1,
         save_every_seconds=60,
         device=own,
         processes=processes,
         provenance=made_by(seed=1, device=label_of(own), threads=threads, processes=1),
+        gates=out / "heads.tsv",
+        gates_log=out / "gates.jsonl",
     )
     model = load_model(results / "baseline" / "seed-1")
     pruning = pruning_of(model, wish.scope, target, settings, frozen_beside(wish.scope, model))
-    length = settings.length
-    unfinished = run_job(
-        job, model, TRAINING, length, start=f"{folder.name} {target}", updates_before=0, pruning=pruning
-    )
-    write_tsv(out / "heads.tsv", gate_rows(pruning.gates, model.shape), COLUMNS)
-    unfinished.finish({"train.jsonl": out / "train.jsonl", "gates.jsonl": out / "gates.jsonl"})
+    start = f"{folder.name} {target}"
+    run_job(job, model, TRAINING, settings.length, start=start, updates_before=0, pruning=pruning)
 
 
 def run_of_target(place: Workplace, kind: str, scope: str, target: Target) -> Path:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from heads.base.files import UserError, read_lines
+from heads.base.files import UserError, read_lines, write_lines, write_tsv
 from heads.base.names import SIDES
 from heads.base.provenance import provenance
 from heads.base.seals import sha256_of
@@ -20,6 +21,7 @@ from heads.config.trainings import GatesSettings, LengthSettings, TrainingSettin
 from heads.model.encoder import Encoder
 from heads.model.folder import save_folder
 from heads.model.transformer import Transformer
+from heads.pruning.gates import COLUMNS, gate_rows
 from heads.pruning.penalty import gates_and_penalty
 from heads.pruning.subset_gates import SubsetGates
 from heads.text.batches import read_pairs
@@ -45,12 +47,20 @@ class Job:
     """Plain text of the dev targets."""
     model: Path
     """Folder to write the model into."""
+    history: Path
+    """Training log to write, JSON lines."""
     seed: int
     save_every_seconds: float
     device: torch.device
     processes: Processes
     provenance: Mapping[str, Any]
     """The provenance to write into the folder of the model."""
+    checkpoints: Path | None = None
+    """Folder to write, with checkpoints of the training."""
+    gates: Path | None = None
+    """Table to write of the gates that were trained."""
+    gates_log: Path | None = None
+    """Log to write of the gates closing, JSON lines."""
 
 
 def begin(device: str, threads: int, processes: int) -> tuple[torch.device, Processes]:
@@ -86,12 +96,14 @@ def frozen_beside(scope: str, model: Encoder) -> tuple[nn.Module, ...]:
     return (*decoder, *shared) if scope == "enc_self" else ()
 
 
-def save_untrained(job: Job, model: Encoder, settings: TrainingSettings) -> dict[str, float]:
-    """Write the folder of a model that was trained elsewhere, with 0 updates; returns its scores on the dev set."""
+def save_untrained(job: Job, model: Encoder, settings: TrainingSettings) -> None:
+    """Write the outputs of a training of 0 updates for a model that was trained elsewhere."""
     scores = _evaluation(job, model, settings)(model.to(job.device), None)
     facts = {"updates": 0, "total_updates": 0, "pretrained": True, **scores}
     save_folder(model, job.model, facts, job.provenance)
-    return scores
+    write_lines(job.history, [json.dumps({"update": 0, "updates": 0, **scores})])
+    if job.checkpoints:
+        job.checkpoints.mkdir(parents=True, exist_ok=True)
 
 
 def run_job(
@@ -106,14 +118,13 @@ def run_job(
     pruning: Pruning | None = None,
     pretrained: bool = False,
     new: NewWeights = NO_NEW_WEIGHTS,
-) -> Unfinished:
-    """Train a model and write its folder; `start` says what the training starts from.
+) -> None:
+    """Train a model and write the job's outputs; `start` says what the training starts from.
 
     pretrained: the model was trained elsewhere, for updates that are not counted; its facts say so, and that it was
     grown if some of its weights are new.
 
-    Returns the folder of the unfinished training, to be finished when the caller has written its own outputs too. Only
-    the first of several processes returns. Raises UserError if the loss is not finite.
+    Only the first of several processes returns. Raises UserError if the loss is not finite.
     """
     pairs = read_pairs(job.data, "train", settings.max_subwords, labelled=model.shape.alone)
     plan = TrainingPlan(settings, length, job.seed, updates_before, job.device, keep_at, job.processes, new)
@@ -131,7 +142,13 @@ def run_job(
         sys.exit()  # the first process writes the remaining outputs
     came = {"pretrained": pretrained, "grown": bool(new.parameters)}
     save_folder(training.model, job.model, facts | {key: True for key, is_so in came.items() if is_so}, job.provenance)
-    return unfinished
+    if job.checkpoints:
+        unfinished.write_checkpoints(job.checkpoints)
+    logs = {"train.jsonl": job.history}
+    if pruning and job.gates and job.gates_log:
+        write_tsv(job.gates, gate_rows(pruning.gates, model.shape), COLUMNS)
+        logs["gates.jsonl"] = job.gates_log
+    unfinished.finish(logs)
 
 
 def _taken_up(job: Job, start: str) -> Unfinished:
