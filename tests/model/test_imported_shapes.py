@@ -18,10 +18,10 @@ from few_heads import assert_steps_are_those_at_once
 from heads.base.files import UserError, read_json, write_json
 from heads.model.checkpoint import load_tensors, save_tensors
 from heads.model.encoder import sinusoids
-from heads.model.feedforward import FeedForward
 from heads.model.folder import load_folder, save_folder
 from heads.model.head_removal import check_equal, head_rows, prune
 from heads.model.shape import ModelShape, shape_of
+from heads.model.sublayers import FeedForward
 from heads.model.transformer import Transformer
 from heads.text.batches import Batch
 

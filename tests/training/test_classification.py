@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from heads.config.trainings import HardConcrete, LengthSettings, TrainingSettings
-from heads.model.build import model_of
+from heads.model.folder import model_of
 from heads.model.shape import ModelShape, full_heads
 from heads.pruning.gates import HeadGates
 from heads.pruning.penalty import Penalty

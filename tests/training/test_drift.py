@@ -11,8 +11,8 @@ import torch
 
 from bert_models import EXAMPLES, save_bert, save_tokeniser
 from heads.config.trainings import LengthSettings, TrainingSettings
+from heads.model.alone import SentenceEncoder
 from heads.model.folder import load_alone
-from heads.model.sentence_encoder import SentenceEncoder
 from heads.text.batches import Examples
 from heads.text.encoding import encode_file, opened
 from heads.text.vocabulary import Tokens

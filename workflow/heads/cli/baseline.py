@@ -10,7 +10,7 @@ from heads.base.names import SIDES
 from heads.cli._flags import add_path_argument, add_training_arguments, settings_of
 from heads.cli._job import job_of
 from heads.config.trainings import ModelSettings, TrainingSettings, UnprunedSettings
-from heads.model.build import model_of
+from heads.model.folder import model_of
 from heads.model.shape import unpruned_shape
 from heads.text.encoding import opened
 from heads.text.labels import Labels

@@ -9,7 +9,7 @@ import torch
 from heads.cli._flags import add_path_argument, add_training_arguments, settings_of
 from heads.cli._job import job_of
 from heads.config.trainings import ScratchSettings, TrainingSettings
-from heads.model.build import model_of
+from heads.model.folder import model_of
 from heads.model.head_removal import pruned_shape, read_open_heads
 from heads.model.shape import shape_of
 from heads.training.devices import label_of

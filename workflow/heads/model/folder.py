@@ -10,15 +10,21 @@ from torch import Tensor
 
 from heads.base.files import UserError, write_sealed_json
 from heads.base.names import WITH_GATES
-from heads.model.build import model_of
+from heads.model.alone import Classifier, ExampleEncoder, SentenceEncoder
 from heads.model.checkpoint import load_tensors, save_tensors
-from heads.model.classifier import Classifier, ExampleEncoder
 from heads.model.encoder import Encoder
 from heads.model.head_removal import prune, read_open_heads, run_at
 from heads.model.shape import FACTS, NO_SHAPE, ModelShape
 from heads.model.transformer import Transformer
 
 WEIGHTS, HEADS, GATES_LOG = "model.safetensors", "heads.tsv", "gates.jsonl"
+
+
+def model_of(shape: ModelShape) -> Encoder:
+    """A newly initialised model of this shape: it translates if it has a decoder, else it classifies or embeds."""
+    if shape.alone:
+        return Classifier(shape) if shape.classifies else SentenceEncoder(shape)
+    return Transformer(shape)
 
 
 def save_folder(model: Encoder, folder: Path, facts: Mapping[str, Any], provenance: Mapping[str, Any]) -> None:

@@ -13,12 +13,11 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from heads.model.attention import Trace
-from heads.model.encoder import Embedding, Encoder, final_norm, to_attention
+from heads.model.encoder import Embedding, Encoder, TiedLinear, final_norm, to_attention
 from heads.model.kept import ROOM, Kept
 from heads.model.linear import Linear
 from heads.model.shape import ModelShape
 from heads.model.sublayers import Gates, Layer, Pass, Step, parts_of, run_through
-from heads.model.tied import TiedLinear
 
 
 @dataclass

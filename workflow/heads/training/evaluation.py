@@ -14,8 +14,8 @@ from heads.model.sublayers import Gates
 from heads.model.transformer import Transformer
 from heads.text.batches import Pairs
 from heads.text.vocabulary import Vocabulary
-from heads.training.drift import drift
 from heads.training.loop import Evaluate
+from heads.training.losses import drift
 from heads.translation.beam_search import bleu
 from heads.translation.scoring import searched
 

@@ -31,8 +31,7 @@ from heads.text.batches import Batch, Pairs, cut, moved
 from heads.training.checkpointing import Unfinished
 from heads.training.cross_entropy import smoothed_cross_entropy
 from heads.training.devices import LENGTH_MULTIPLE, products_dtype
-from heads.training.drift import beginning, drift
-from heads.training.losses import Losses
+from heads.training.losses import Losses, beginning, drift
 from heads.training.optimizers import Optimizers
 from heads.training.schedule import TrainingPlan
 
