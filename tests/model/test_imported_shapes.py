@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import itertools
 import json
 import math
 from collections.abc import Callable
@@ -124,13 +125,16 @@ def test_decoding_step_by_step_gives_what_all_at_once_gives(tiny_model: Build, t
         assert_steps_are_those_at_once(model, tiny_batch)
 
 
-def test_positions_in_halves_are_the_same_waves_in_another_order() -> None:
-    signals = sinusoids(5, 6, 2, layout="halves")
-    for place in range(5):
-        for wave in range(3):
-            angle = (place + 2) / 10_000 ** (2 * wave / 6)
-            assert float(signals[place, wave]) == pytest.approx(math.sin(angle), abs=1e-12)
-            assert float(signals[place, 3 + wave]) == pytest.approx(math.cos(angle), abs=1e-12)
+@pytest.mark.parametrize("width", [2, 6, 7, 10])
+@pytest.mark.parametrize("layout", ["interleaved", "halves", "tensor2tensor"])
+def test_positions_are_sines_and_cosines_by_the_formula_also_from_the_middle_on(layout: str, width: int) -> None:
+    """Of p / 10000^(2i / D), in tensor2tensor of p / 10000^(2i / (D - 2)); an odd width lacks the last cosine."""
+    signals, waves = sinusoids(5, width, 2, layout=layout), -(-width // 2)
+    for place, i in itertools.product(range(5), range(waves)):
+        angle = (place + 2) / 10_000 ** (2 * i / (max(width - 2, 1) if layout == "tensor2tensor" else width))
+        sine, cosine = (2 * i, 2 * i + 1) if layout == "interleaved" else (i, waves + i)
+        assert float(signals[place, sine]) == pytest.approx(math.sin(angle), abs=1e-12)
+        assert cosine >= width or float(signals[place, cosine]) == pytest.approx(math.cos(angle), abs=1e-12)
 
 
 @pytest.mark.parametrize(
