@@ -87,7 +87,7 @@ def test_what_is_aimed_at_stays_while_the_model_moves_and_is_taken_up_again(trai
 def test_dev_loss_is_its_mean_and_the_cosine_is_told_in_percent(training: Training) -> None:
     gates = gates_with([[1.0, 0.0], [1.0, 1.0], [1.0, 0.0]])
     assert training.first is not None
-    scores = fidelity(training.pairs, training.first, training.plan.training, CPU)(training.model.eval(), gates)
+    scores = fidelity(training.pairs, training.first, training.plan.training, CPU, training.model.eval(), gates)
     expected = float(np.mean(slow(training, gates)))
     assert scores["dev_loss"] == pytest.approx(expected, rel=1e-4)
     assert scores["dev_cosine"] == pytest.approx(100 * (1 - expected), abs=0.006)

@@ -213,5 +213,5 @@ def test_the_dev_loss_is_nats_a_target_token_however_the_batches_are_cut(
         tokens += len(logits)
     for cut_at in (5, 1000):
         settings = training_settings(micro_batch_tokens=cut_at)
-        scores = evaluation(dev, references, vocabulary, settings, torch.device("cpu"))(model, None)
+        scores = evaluation(dev, references, vocabulary, settings, torch.device("cpu"), model, None)
         assert scores == {"dev_loss": pytest.approx(total / tokens, rel=1e-5)}

@@ -1,7 +1,4 @@
-"""Prune one model on any text: train it with gates on its own outputs, and a control for as long.
-
-No parallel text is needed: with fewer heads, the model is to give the same outputs for the text as before.
-"""
+"""Prune one model on any text: train it with gates on its own outputs for the text, and a control for as long."""
 
 from __future__ import annotations
 
@@ -81,11 +78,6 @@ class Loss:
     """For the cosine, which is in percent, the control is the model itself."""
 
 
-def gates_settings(updates: int) -> GatesSettings:
-    """Settings of gates for both trainings."""
-    return GatesSettings(updates=updates, average_last=1, gate_learning_rate=0.1, record_every=20, settled_share=0.34)
-
-
 def heads_of(folder: Path, scope: str) -> int:
     """The number of heads in a scope of the model of a folder."""
     return len(shape_of(folder).heads(SCOPES[scope]))
@@ -144,13 +136,15 @@ def _train_both(place: Workplace, wish: Wish, target: Target, device: str, threa
 def train_one(folder: Path, results: Path, wish: Wish, asked: str, device: str, threads: int) -> None:
     """Fine-tune the model with gates; an interrupted training resumes."""
     target = Target.parse(asked, by_gates=True)
-    settings, bpe = gates_settings(wish.updates), results / "bpe"
+    settings = GatesSettings(
+        updates=wish.updates, average_last=1, gate_learning_rate=0.1, record_every=20, settled_share=0.34
+    )
     out = results / "gates" / wish.scope / str(target) / "seed-1"
     own, processes = begin(device, threads, 1)
     job = Job(
         content={"training": TRAINING.model_dump(), "gates": settings.model_dump(), "task": "translation"},
-        data=bpe,
-        references=bpe / "dev.target.txt",
+        data=results / "bpe",
+        references=results / "bpe/dev.target.txt",
         model=out,
         history=out / "train.jsonl",
         seed=1,

@@ -6,6 +6,7 @@ import json
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -167,8 +168,8 @@ def _taken_up(job: Job, start: str) -> Unfinished:
 def _evaluation(job: Job, model: Encoder, settings: TrainingSettings, first: Encoder | None = None) -> Evaluate:
     pairs = read_pairs(job.data, "dev", settings.max_subwords, labelled=model.shape.alone)
     if first is not None:
-        return fidelity(pairs, first, settings, job.device)
+        return partial(fidelity, pairs, first, settings, job.device)
     if model.shape.classifies:
-        return classification(pairs, settings, job.device)
+        return partial(classification, pairs, settings, job.device)
     vocabulary = vocabulary_of(job.data / "target.model")
-    return evaluation(pairs, read_lines(job.references), vocabulary, settings, job.device)
+    return partial(evaluation, pairs, read_lines(job.references), vocabulary, settings, job.device)
