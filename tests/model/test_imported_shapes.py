@@ -15,7 +15,7 @@ import pytest
 import torch
 from torch import nn
 
-from few_heads import assert_steps_are_those_at_once
+from few_heads import RECURRENT, assert_steps_are_those_at_once
 from heads.base.files import UserError, read_json, write_json
 from heads.model.checkpoint import load_tensors, save_tensors
 from heads.model.encoder import sinusoids
@@ -70,7 +70,10 @@ def test_files_of_models_that_are_trained_here_tell_nothing_of_what_only_importe
     assert not [name for name in names if "attention" in name and name.endswith("bias")]
 
 
-@pytest.mark.parametrize("change", [*({key: value} for key, value in IMPORTED.items()), {"scaled_embedding": False}])
+CHANGES = [*({key: value} for key, value in IMPORTED.items()), {"scaled_embedding": False}, RECURRENT]
+
+
+@pytest.mark.parametrize("change", CHANGES)
 def test_each_of_these_changes_is_told_and_comes_back(
     tiny_shape: Callable[..., ModelShape], change: dict[str, Any]
 ) -> None:
@@ -78,6 +81,7 @@ def test_each_of_these_changes_is_told_and_comes_back(
     changed = replace(shape, **change)
     assert ModelShape.from_dict(json.loads(json.dumps(changed.as_dict()))) == changed
     assert changed == shape or changed.as_dict() != shape.as_dict()
+    assert changed.kinds == tuple(kind for kind, layers in changed.live_heads.items() if layers)
 
 
 @pytest.mark.parametrize("change", [{"activation": "tanh"}, {"positions": "learnt"}, {"shared_embedding": True}])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import pytest
@@ -13,7 +12,6 @@ from torch import Tensor
 from few_heads import RECURRENT, assert_steps_are_those_at_once, random_batch
 from heads.analysis.ablation import gates_without
 from heads.base.files import UserError
-from heads.model.folder import load_folder, save_folder
 from heads.model.grown import with_self_attention
 from heads.model.head_removal import check_equal, prune
 from heads.model.ssru import Scan, Ssru
@@ -114,15 +112,6 @@ def test_a_position_changes_nothing_before_it(tiny_model: Build, tiny_batch: Bat
     )
     torch.testing.assert_close(after[:, :2], before[:, :2])
     assert (after[0, 2:] != before[0, 2:]).any(-1).all()
-
-
-def test_a_recurrent_model_comes_back_from_its_folder(tiny_model: Build, tiny_batch: Batch, tmp_path: Any) -> None:
-    model = tiny_model(**RECURRENT, positions="tensor2tensor").float()
-    save_folder(model, tmp_path, {"updates": 5}, {})
-    again = load_folder(tmp_path)
-    assert again.shape == model.shape and again.shape.kinds == ("enc_self", "dec_enc")
-    given = (tiny_batch.source, tiny_batch.source_mask, tiny_batch.target_input)
-    assert torch.equal(again(*given), model(*given))
 
 
 @torch.no_grad()

@@ -213,15 +213,6 @@ def test_a_layer_without_heads_equals_one_whose_gates_are_all_zero(
     torch.testing.assert_close(traced, expected)
 
 
-@pytest.mark.filterwarnings("ignore:Initializing zero-element tensors")
-def test_a_model_without_any_head_can_still_be_trained(tiny_model: Build, tiny_batch: Batch) -> None:
-    batch, model = tiny_batch, tiny_model(live_heads=dict.fromkeys(ATTENTIONS, ((), ()))).train()
-    states = model(batch.source, batch.source_mask, batch.target_input)
-    model.projection(states)[batch.target_mask].sum().backward()
-    assert model.target_embedding.subwords.weight.grad is not None
-    assert model.source_embedding.subwords.weight.grad is None, "nothing can reach the decoder from the source"
-
-
 def test_decoding_step_by_step_equals_decoding_all_at_once(tiny_model: Build, tiny_batch: Batch) -> None:
     gates = {kind: list(torch.rand(2, 3, generator=torch.Generator().manual_seed(9)).double()) for kind in ATTENTIONS}
     assert_steps_are_those_at_once(tiny_model(), tiny_batch, gates)

@@ -150,19 +150,6 @@ def test_the_rate_rises_once_more_where_a_training_goes_on_and_only_there(
     assert [after / before for before, after in zip(*rates, strict=True)] == pytest.approx(expected)
 
 
-def test_a_huge_lambda_keeps_fewer_heads_than_lambda_zero(new_training: New, tmp_path: Path) -> None:
-    kept, losses = {}, {}
-    for lam in (0.0, 5.0):
-        training = new_training(scope="all", lam=lam, batch_tokens=120, micro_batch_tokens=120, plan={"updates": 60})
-        assert training.pruning
-        losses[lam] = [float(training.step(np.arange(60))["loss"]) for _ in range(2)]
-        finished(training, tmp_path / str(lam))
-        losses[lam].append(float(training.step(np.arange(60))["loss"]))
-        kept[lam] = sum(float(gate.sum()) for kind in training.pruning.gates.binary().values() for gate in kind)
-    assert kept[5.0] < kept[0.0]
-    assert losses[0.0][2] < 0.9 * losses[0.0][0], "the run must have learnt something"
-
-
 def test_a_loss_that_is_no_number_names_the_update_and_changes_no_weight(new_training: New) -> None:
     training = new_training()
     for _ in range(2):
