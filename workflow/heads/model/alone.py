@@ -54,10 +54,7 @@ class ExampleEncoder(Encoder):
         gates: Gates | None = None,
         trace: Trace | None = None,
     ) -> Tensor:
-        """The single state [B, 1, D] of each example [B, S], from which `projection` computes its answer.
-
-        target: ignored, as the answer is predicted in one step.
-        """
+        """The single state [B, 1, D] of each example [B, S], from which `projection` computes its answer."""
         return self.summed_up(self.encode(source, source_mask, gates, trace), source_mask, trace)
 
     def summed_up(self, states: Tensor, source_mask: Tensor, trace: Trace | None = None) -> Tensor:

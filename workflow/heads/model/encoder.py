@@ -70,7 +70,6 @@ class Embedding(nn.Module):
 
     def __init__(self, shape: ModelShape, subwords: int | Subwords, start: int = 0) -> None:
         """subwords: the number of subwords, or those of another embedding, whose matrix this one shares.
-
         start: the id whose vector is used for BOS in a decoder; 0: BOS has its own.
         """
         super().__init__()
@@ -93,10 +92,7 @@ class Embedding(nn.Module):
         return found
 
     def signals(self, length: int, first: int = 0) -> Tensor:
-        """Signals [length, D] of the positions from `first` on in a sentence.
-
-        Raises UserError if the model has not learnt that many.
-        """
+        """Signals [length, D] of positions from `first` on. Raises UserError if the model has not learnt that many."""
         weight = self.subwords.weight
         if self.positions is not None:
             if first + length > self.positions.num_embeddings:

@@ -90,10 +90,7 @@ def load_alone(folder: Path) -> ExampleEncoder:
 
 
 def load_weights(model: Encoder, path: Path) -> None:
-    """Load the weights of a file, such as a checkpoint kept during training, into a model.
-
-    Raises UserError if they do not fit its shape.
-    """
+    """Load a file of weights, such as a checkpoint, into a model. Raises UserError if they do not fit its shape."""
     _put(load_tensors(path)[0], model, path)
 
 

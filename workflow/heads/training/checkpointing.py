@@ -207,10 +207,7 @@ class Follower(Unfinished):
             training.restore(*load_tensors(self.state))
 
     def save_when_due(self, training: Training) -> None:
-        """Leave saving to the first process, and stop when it says so.
-
-        Raises UserError to stop.
-        """
+        """Leave saving to the first process, and stop when it says so. Raises UserError to stop."""
         if training.plan.processes.broadcast(0.0):
             raise _stopped(training)
 

@@ -77,10 +77,7 @@ def begin(device: str, threads: int, processes: int) -> tuple[torch.device, Proc
 def pruning_of(
     model: Encoder, scope: str, target: Target, settings: GatesSettings, frozen: tuple[nn.Module, ...]
 ) -> Pruning:
-    """Gates on the heads of a scope and their penalty, in the form that `Training` takes.
-
-    Raises UserError if the scope has fewer heads than are to be kept.
-    """
+    """Gates on the heads of a scope, and their penalty. Raises UserError if it has fewer heads than are to be kept."""
     updates = round(settings.updates * (1 - settings.settled_share))
     gates, penalty = gates_and_penalty(target, scope, model.shape, settings, updates)
     rate = settings.subset.learning_rate if isinstance(gates, SubsetGates) else settings.gate_learning_rate
@@ -120,12 +117,10 @@ def run_job(
     pretrained: bool = False,
     new: NewWeights = NO_NEW_WEIGHTS,
 ) -> None:
-    """Train a model and write the job's outputs; `start` says what the training starts from.
+    """Train a model and write the job's outputs. Raises UserError if the loss is not finite.
 
-    pretrained: the model was trained elsewhere, for updates that are not counted; its facts say so, and that it was
-    grown if some of its weights are new.
-
-    Only the first of several processes returns. Raises UserError if the loss is not finite.
+    start: says what the training starts from. pretrained: the model was trained elsewhere, for updates that are not
+    counted; its facts say so, and that it was grown if some of its weights are new. Only the first process returns.
     """
     pairs = read_pairs(job.data, "train", settings.max_subwords, labelled=model.shape.alone)
     plan = TrainingPlan(settings, length, job.seed, updates_before, job.device, keep_at, job.processes, new)

@@ -258,10 +258,7 @@ def train(training: Training, evaluate: Evaluate, unfinished: Unfinished) -> dic
 
 
 def keep(training: Training, unfinished: Unfinished) -> None:
-    """Save what is due after an update, once its losses are known to be finite.
-
-    This can be a snapshot to average, a checkpoint that was requested, and the state to resume from.
-    """
+    """Save a snapshot, a checkpoint or the state if due after an update, once its losses are known to be finite."""
     plan, number = training.plan, training.update
     if averaged(number, plan.length):
         training.losses.read()

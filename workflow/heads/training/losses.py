@@ -50,10 +50,7 @@ def beginning(model: Encoder, device: torch.device) -> Encoder | None:
 
 
 def drift(model: nn.Module, first: Encoder, batch: Batch, gates: Gates | None) -> Tensor:
-    """One minus the cosine [B] of both models' vectors of a batch's sentences, for which there are no references.
-
-    gates: of the heads of `model`.
-    """
+    """One minus the cosine [B] of both models' vectors of a batch's sentences; gates are those of `model`."""
     given = (batch.source, batch.source_mask, None)
     with torch.no_grad():
         wanted = first(*given)
