@@ -43,8 +43,8 @@ def states() -> tuple[Tensor, Tensor, Tensor]:
 def by_definition(attention: Attention, queries: Tensor, attended: Tensor, seen: Tensor) -> Tensor:
     """The heads [B, Q, H*E] of queries that see some of the attended each, `seen` [B, Q, K], side by side."""
     given = ((queries, attention.query), (attended, attention.key), (attended, attention.value))
-    heads = [(states @ part.weight.T).unflatten(-1, (H, E)).transpose(1, 2) for states, part in given]
-    return by_formula(*heads, seen[:, None]).transpose(1, 2).flatten(2)
+    q, k, v = ((states @ part.weight.T).unflatten(-1, (H, E)).transpose(1, 2) for states, part in given)
+    return by_formula(q, k, v, seen[:, None]).transpose(1, 2).flatten(2)
 
 
 @pytest.mark.parametrize("way", ["fast", "traced"])
