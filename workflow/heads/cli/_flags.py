@@ -27,14 +27,19 @@ def settings_of(arguments: argparse.Namespace, kind: type[Section], name: str) -
     return section(kind, arguments.settings[name])
 
 
-def add_measure_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the flags of commands that measure heads on pairs of token files and write a table."""
+def add_analysis_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the flags of commands that analyse a trained model: the model, settings and device."""
     add_settings_argument(parser)
     add_path_argument(parser, "--model", "folder of a trained model")
+    add_device_arguments(parser)
+
+
+def add_measure_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the flags of commands that measure heads on pairs of token files and write a table."""
+    add_analysis_arguments(parser)
     add_path_argument(parser, "--source", "token file of the source sentences")
     add_path_argument(parser, "--target", "token file of the reference translations")
     add_path_argument(parser, "--out", "table of heads to write")
-    add_device_arguments(parser)
 
 
 def add_workers_argument(parser: argparse.ArgumentParser) -> None:
@@ -69,12 +74,10 @@ def languages_of(arguments: argparse.Namespace) -> tuple[str, str]:
 
 def add_masking_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the flags of commands that translate with masked heads."""
-    add_settings_argument(parser)
-    add_path_argument(parser, "--model", "folder of a trained model")
+    add_analysis_arguments(parser)
     add_path_argument(parser, "--source", "token file of the test sentences")
     add_path_argument(parser, "--references", "plain text of their translations, or labels")
     add_path_argument(parser, "--target-bpe", "SentencePiece model of the target side, or its labels")
-    add_device_arguments(parser)
 
 
 def named_path(text: str) -> tuple[str, Path]:
@@ -107,8 +110,7 @@ def compared_corpus(text: str) -> tuple[str, str]:
 
 def add_roles_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the flags of commands that measure what encoder heads look at."""
-    add_path_argument(parser, "--model", "folder of a trained model")
-    add_settings_argument(parser)
+    add_analysis_arguments(parser)
     add_path_argument(parser, "--source-bpe", "source SentencePiece model")
     parser.add_argument(
         "--trees",

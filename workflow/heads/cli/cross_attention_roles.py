@@ -8,7 +8,7 @@ from pathlib import Path
 from heads.analysis.alignment_pairs import golds_of, unlinked
 from heads.analysis.cross_attention_roles import COLUMNS, roles_of_cross_attention
 from heads.base.files import write_tsv
-from heads.cli._flags import add_device_arguments, add_path_argument, add_settings_argument, settings_of
+from heads.cli._flags import add_analysis_arguments, add_path_argument, settings_of
 from heads.config.analyses import AlignmentHeadsSettings
 from heads.model.folder import load_folder
 from heads.syntax.pharaoh import aligned_pairs, lines_of
@@ -17,8 +17,7 @@ from heads.training.devices import label_of, pick
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    add_path_argument(parser, "--model", "folder of a trained model")
-    add_settings_argument(parser)
+    add_analysis_arguments(parser)
     for side in ("source", "target"):
         add_path_argument(parser, f"--{side}-bpe", f"{side} SentencePiece model")
         add_path_argument(parser, f"--{side}", f"plain text of the {side} sentences")
@@ -27,7 +26,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--links", type=Path, help="word alignment in Pharaoh format; default: by the model's own best aligner"
     )
     add_path_argument(parser, "--out", "table to write")
-    add_device_arguments(parser)
 
 
 def run(arguments: argparse.Namespace) -> str:

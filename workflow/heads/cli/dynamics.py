@@ -9,7 +9,7 @@ from heads.analysis.dynamics import COLUMNS, dynamics_rows
 from heads.analysis.role_trees import in_order_of, measurable
 from heads.analysis.roles import frequency_ranks
 from heads.base.files import write_tsv
-from heads.cli._flags import add_device_arguments, add_path_argument, add_roles_arguments, settings_of
+from heads.cli._flags import add_path_argument, add_roles_arguments, settings_of
 from heads.config.analyses import ConfidenceSettings, RolesSettings
 from heads.model.folder import load_model
 from heads.text.batches import measured_pairs
@@ -24,7 +24,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_path_argument(parser, "--checkpoints", "folder of the training's checkpoints")
     add_path_argument(parser, "--source", "token file of the sentences for confidence")
     add_path_argument(parser, "--target", "token file of their reference translations")
-    add_device_arguments(parser)
 
 
 def run(arguments: argparse.Namespace) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from heads.analysis.maps_of_text import maps_of_lines, maps_of_sentences, read_examples, read_sentences
 from heads.base.files import UserError, write_text
-from heads.cli._flags import add_device_arguments, add_path_argument, add_settings_argument, settings_of
+from heads.cli._flags import add_analysis_arguments, add_path_argument, settings_of
 from heads.config.analyses import MapsSettings, TranslateSettings
 from heads.model.folder import load_model
 from heads.model.transformer import Transformer
@@ -19,8 +19,7 @@ from heads.training.devices import label_of, pick
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    add_path_argument(parser, "--model", "folder of a trained model")
-    add_settings_argument(parser)
+    add_analysis_arguments(parser)
     add_path_argument(parser, "--source-bpe", "source SentencePiece model")
     add_path_argument(parser, "--target-bpe", "SentencePiece model of the target side, or its labels")
     add_path_argument(
@@ -31,7 +30,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--labels", type=Path, help="for examples: the correct label of each line")
     parser.add_argument("--trees", type=Path, help="for examples: the trees of their sentences in order, CoNLL-U")
     add_path_argument(parser, "--out", "JSON file to write")
-    add_device_arguments(parser)
 
 
 def run(arguments: argparse.Namespace) -> str:

@@ -7,7 +7,7 @@ import argparse
 from heads.analysis.role_trees import in_order_of, roles_on_trees
 from heads.analysis.roles import COLUMNS, POSITION_COLUMNS, frequency_ranks
 from heads.base.files import write_tsv
-from heads.cli._flags import add_device_arguments, add_path_argument, add_roles_arguments, settings_of
+from heads.cli._flags import add_path_argument, add_roles_arguments, settings_of
 from heads.config.analyses import RolesSettings
 from heads.model.folder import load_model
 from heads.syntax.alignment import ALIGNMENT_COLUMNS
@@ -20,7 +20,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_roles_arguments(parser)
     add_path_argument(parser, "--alignment", "table to write: counts of sentences measured and left out")
     add_path_argument(parser, "--positions", "table to write: positions of the dependents of each relation")
-    add_device_arguments(parser)
 
 
 def run(arguments: argparse.Namespace) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 from heads.base.files import read_lines, write_json, write_lines, write_tsv
 from heads.base.names import REFERENCES
 from heads.base.provenance import made_by
-from heads.cli._flags import add_device_arguments, add_path_argument, add_settings_argument, settings_of
+from heads.cli._flags import add_analysis_arguments, add_path_argument, settings_of
 from heads.config.analyses import TranslateSettings
 from heads.model.folder import load_folder
 from heads.text.encoding import vocabulary_of
@@ -23,8 +23,7 @@ SCORES = (("BLEU", "bleu", "signature"), ("chrF", "chrf", "chrf_signature"))
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    add_settings_argument(parser)
-    add_path_argument(parser, "--model", "folder of a trained model")
+    add_analysis_arguments(parser)
     add_path_argument(parser, "--source", "token file of the source side")
     parser.add_argument("--text", type=Path, help="plain text of the source side, to score as if it were a translation")
     add_path_argument(parser, "--references", "plain text of the target side")
@@ -33,7 +32,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_path_argument(parser, "--translations", "translations to write")
     add_path_argument(parser, "--bleu", "score to write, JSON")
     parser.add_argument("--statistics", type=Path, help="table to write: the counts behind BLEU in each sentence")
-    add_device_arguments(parser)
 
 
 def run(arguments: argparse.Namespace) -> str:
