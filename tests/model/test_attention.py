@@ -1,7 +1,5 @@
 """Attention by two products against the formula, written slowly, and when it replaces torch's own kernel."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from typing import Any

@@ -1,7 +1,5 @@
 """The classifier: which sentence a subword belongs to, embeddings as in BERT, one answer, pruning."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path

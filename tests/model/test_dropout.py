@@ -3,8 +3,6 @@
 Each place is tested where its zeros are visible: a share p is zero, and the rest is larger by 1 / (1 - p).
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from pathlib import Path

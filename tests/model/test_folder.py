@@ -1,7 +1,5 @@
 """The folder of a model: its weights alone restore it, and errors name a folder that holds something else."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A removed head equals a masked one, and heads are listed by the numbers that they had in the full model."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

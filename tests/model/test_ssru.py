@@ -1,7 +1,5 @@
 """The recurrent unit against its definition in loops, its decoder step by step, and with self-attention instead."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The model against its definition written slowly: attention in loops, layers by hand, gates by finite differences."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from typing import Any

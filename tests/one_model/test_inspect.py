@@ -1,7 +1,5 @@
 """`heads inspect`: numbers of heads computed in other ways, sentences about heads, and errors."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Classifiers in the common training loop: loss by its definition, nothing frozen, killed and resumed, evaluated."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from functools import partial

@@ -1,7 +1,5 @@
 """An encoder is trained towards the vectors that it started with, however often it is resumed."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

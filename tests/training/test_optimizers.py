@@ -1,7 +1,5 @@
 """Muon updates the matrices of layers, by its definition, and Adam updates everything else as usual."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

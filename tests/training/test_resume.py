@@ -1,7 +1,5 @@
 """A training that was killed and resumed ends as if nothing had happened; a foreign state is never resumed."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Callable
 from contextlib import nullcontext

@@ -1,7 +1,5 @@
 """A stopped training is resumed only by the very same command; any other command starts from the beginning."""
 
-from __future__ import annotations
-
 import signal
 from collections.abc import Callable
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """The training loop: its gradients computed in other ways, its loss and schedule by their formulas, tiny real runs."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path

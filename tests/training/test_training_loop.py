@@ -1,7 +1,5 @@
 """The loop's glue: the optimiser by its formula, the order of pairs, what is logged, and which states are averaged."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 from collections.abc import Callable

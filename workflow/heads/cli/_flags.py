@@ -1,7 +1,5 @@
 """Flags that several commands share."""
 
-from __future__ import annotations
-
 import argparse
 from pathlib import Path
 

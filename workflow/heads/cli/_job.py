@@ -1,7 +1,5 @@
 """The training job that a command's flags describe."""
 
-from __future__ import annotations
-
 import argparse
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """BLEU with each head masked alone, and with each head left alone in its layer (Michel et al. 2019, 3)."""
 
-from __future__ import annotations
-
 import argparse
 from functools import partial
 

@@ -1,7 +1,5 @@
 """BLEU on an out-of-domain test set with each head masked alone (Michel et al. 2019, Fig 2)."""
 
-from __future__ import annotations
-
 import argparse
 
 from heads.analysis.ablation import ablation_rows, columns_of, masked_alone

@@ -1,7 +1,5 @@
 """Write the word alignment of a split: the grammar's own, or the one that the corpus names."""
 
-from __future__ import annotations
-
 import argparse
 
 from heads.base.names import SIDES, SPLITS

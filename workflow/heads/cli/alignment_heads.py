@@ -1,7 +1,5 @@
 """How well each cross-attention head agrees with a word alignment of dev pairs."""
 
-from __future__ import annotations
-
 import argparse
 
 from heads.analysis.alignment_heads import COLUMNS, alignment_heads

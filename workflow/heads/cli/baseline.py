@@ -1,7 +1,5 @@
 """Train the unpruned Transformer, or a classifier."""
 
-from __future__ import annotations
-
 import argparse
 
 import torch

@@ -1,7 +1,5 @@
 """Learn the BPE vocabulary of one side from its training text, or collect its labels."""
 
-from __future__ import annotations
-
 import argparse
 
 from heads.base.names import CLASSIFICATION, SIDES, TASK

@@ -1,7 +1,5 @@
 """Which heads help, interfere or do neither, by gates fitted on frozen weights (Nam et al. 2025)."""
 
-from __future__ import annotations
-
 import argparse
 
 from heads.analysis.causal_gating import COLUMNS, causal_rows

@@ -1,7 +1,5 @@
 """The masking curve by importance at several checkpoints of one training (Michel et al. 2019, sec. 6)."""
 
-from __future__ import annotations
-
 import argparse
 
 from heads.analysis.checkpoints import COLUMNS, checkpoint_rows

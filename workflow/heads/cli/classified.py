@@ -1,7 +1,5 @@
 """Predict the label of every test example, and compute accuracy and Matthews' correlation."""
 
-from __future__ import annotations
-
 import argparse
 import sys
 

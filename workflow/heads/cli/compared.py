@@ -1,7 +1,5 @@
 """Test whether each fine-tuned model with fewer heads scores differently from its unpruned model."""
 
-from __future__ import annotations
-
 import argparse
 from pathlib import Path
 

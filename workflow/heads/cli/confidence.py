@@ -1,7 +1,5 @@
 """Confidence, the mean maximum attention weight, of each head on dev pairs."""
 
-from __future__ import annotations
-
 import argparse
 
 from heads.analysis.confidence import COLUMNS, confidence

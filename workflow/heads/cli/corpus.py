@@ -1,7 +1,5 @@
 """Write one entry of `corpora:` as plain text, one sentence per line, with a table of its filters."""
 
-from __future__ import annotations
-
 import argparse
 
 from heads.cli._flags import add_path_argument, add_settings_argument, add_workers_argument

@@ -1,7 +1,5 @@
 """Which target token's source heads look at: that of the one being written, the last or the next."""
 
-from __future__ import annotations
-
 import argparse
 from pathlib import Path
 

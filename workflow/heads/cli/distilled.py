@@ -1,7 +1,5 @@
 """Translate sentences with a model, so that it or another model can be trained on the translations."""
 
-from __future__ import annotations
-
 import argparse
 import sys
 from functools import partial

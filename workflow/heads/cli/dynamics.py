@@ -1,7 +1,5 @@
 """Confidence and roles of encoder heads at several checkpoints of one training."""
 
-from __future__ import annotations
-
 import argparse
 import sys
 

@@ -1,7 +1,5 @@
 """Encode one side of one split into subword ids."""
 
-from __future__ import annotations
-
 import argparse
 
 from heads.cli._flags import add_path_argument, add_workers_argument

@@ -1,7 +1,5 @@
 """Write the interactive page that shows runs and tables."""
 
-from __future__ import annotations
-
 import argparse
 import os
 from pathlib import Path

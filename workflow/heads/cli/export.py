@@ -3,8 +3,6 @@
 heads export results/demo/pruned/all/lam-0.1/seed-1 --format ctranslate2 -o small
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 from pathlib import Path

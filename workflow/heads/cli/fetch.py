@@ -1,7 +1,5 @@
 """Download one file, resume a broken download, and check its SHA-256."""
 
-from __future__ import annotations
-
 import argparse
 
 from heads.cli._flags import add_path_argument

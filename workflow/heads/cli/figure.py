@@ -1,7 +1,5 @@
 """Draw one figure of one experiment, or of several together."""
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Callable
 from pathlib import Path

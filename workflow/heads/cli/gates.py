@@ -1,7 +1,5 @@
 """Fine-tune a trained model with gates on one scope of heads, hard-concrete or for subset pruning."""
 
-from __future__ import annotations
-
 import argparse
 
 from heads.base.seals import sha256_of

@@ -3,8 +3,6 @@
 heads import firefox/en-pt -o my-model
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 from pathlib import Path

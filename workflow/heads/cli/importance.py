@@ -1,7 +1,5 @@
 """How much the loss depends on each head, to first order, on dev pairs (Michel et al. 2019, sec. 4.1)."""
 
-from __future__ import annotations
-
 import argparse
 
 from heads.analysis.importance import COLUMNS, importance_rows

@@ -1,7 +1,5 @@
 """Use an external model, such as Firefox's or OPUS-MT's, as the unpruned one: as it is, or fine-tuned first."""
 
-from __future__ import annotations
-
 import argparse
 
 from heads.base.names import TASK, TRANSLATION

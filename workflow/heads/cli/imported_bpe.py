@@ -1,7 +1,5 @@
 """Write the vocabularies of an external model with subwords in our order; for a BERT, subwords and labels."""
 
-from __future__ import annotations
-
 import argparse
 
 from heads.base.names import TASK, TRANSLATION

@@ -3,8 +3,6 @@
 heads inspect firefox/en-pt text.en -o heads.html
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 from pathlib import Path

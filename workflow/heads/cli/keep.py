@@ -1,7 +1,5 @@
 """Keep an experiment's results: its rows of every table, a few figures, and how all of it was made."""
 
-from __future__ import annotations
-
 import argparse
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Relevance of each head for the logits of the model's own translations of dev sentences."""
 
-from __future__ import annotations
-
 import argparse
 
 from heads.analysis.lrp.rows import COLUMNS, CONSERVATION_COLUMNS, generated, relevance_rows

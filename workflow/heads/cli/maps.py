@@ -1,7 +1,5 @@
 """Attention maps of all heads for a few sentences, with the model's output."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import sys

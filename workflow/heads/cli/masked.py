@@ -1,7 +1,5 @@
 """BLEU of the unpruned model when the heads that each choice closes are masked, without any update."""
 
-from __future__ import annotations
-
 import argparse
 
 from heads.analysis.choices import MASKED_COLUMNS, choices_of, masked_rows

@@ -1,7 +1,5 @@
 """Test BLEU as more and more heads are masked, by importance or ablation (Michel et al. 2019, 4)."""
 
-from __future__ import annotations
-
 import argparse
 
 from heads.analysis.masking import answers_of, load_with_heads, read_text

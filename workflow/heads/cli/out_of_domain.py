@@ -1,7 +1,5 @@
 """Write the out-of-domain test set of a corpus as plain text, one sentence per line."""
 
-from __future__ import annotations
-
 import argparse
 
 from heads.cli._flags import add_path_argument, add_settings_argument

@@ -1,7 +1,5 @@
 """Parse the sentences of a treebank or of plain text with a folder of Stanza models."""
 
-from __future__ import annotations
-
 import argparse
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Train a tagger and a dependency parser on a treebank with Stanza's own trainer."""
 
-from __future__ import annotations
-
 import argparse
 
 from heads.cli._flags import add_device_arguments, add_path_argument, add_settings_argument, settings_of

@@ -1,7 +1,5 @@
 """Attachment scores of a parse against the gold trees of the same words."""
 
-from __future__ import annotations
-
 import argparse
 
 from heads.base.files import write_tsv

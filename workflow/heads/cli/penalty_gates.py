@@ -1,7 +1,5 @@
 """Train a model from scratch with gates and their penalty (Voita et al. 2019, footnote 8)."""
 
-from __future__ import annotations
-
 import argparse
 
 import torch

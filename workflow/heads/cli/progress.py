@@ -1,7 +1,5 @@
 """Run Snakemake with a progress line, and print the pruning table at the end."""
 
-from __future__ import annotations
-
 import argparse
 import time
 

@@ -4,8 +4,6 @@ heads prune firefox/en-pt text.en --keep 32 -o small
 heads prune firefox/en-pt text.en --loss 0.5 -o small
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 from functools import partial

@@ -1,7 +1,5 @@
 """Remove the heads whose gates closed, and check that the model still computes the same function."""
 
-from __future__ import annotations
-
 import argparse
 
 from heads.cli._flags import add_path_argument

@@ -1,7 +1,5 @@
 """Which encoder heads are positional, syntactic or look at rare words, on parsed sentences."""
 
-from __future__ import annotations
-
 import argparse
 
 from heads.analysis.role_trees import in_order_of, roles_on_trees

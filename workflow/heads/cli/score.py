@@ -1,7 +1,5 @@
 """Translate the test set by beam search and score it with sacrebleu."""
 
-from __future__ import annotations
-
 import argparse
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Train a model with the heads that pruning left, from a fresh initialisation."""
 
-from __future__ import annotations
-
 import argparse
 
 import torch

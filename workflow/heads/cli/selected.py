@@ -1,7 +1,5 @@
 """Remove the heads that a choice closes from a trained model, and fine-tune it."""
 
-from __future__ import annotations
-
 import argparse
 
 from heads.base.seals import sha256_of

@@ -1,7 +1,5 @@
 """Choose which heads of the unpruned model each method keeps, for every budget."""
 
-from __future__ import annotations
-
 import argparse
 
 from heads.base.files import write_tsv

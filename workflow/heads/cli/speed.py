@@ -1,7 +1,5 @@
 """Time pruned models against the unpruned one, in turns in one process, on the CPU and on a GPU."""
 
-from __future__ import annotations
-
 import argparse
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Gather one table from many runs."""
 
-from __future__ import annotations
-
 import argparse
 from pathlib import Path
 

@@ -3,8 +3,6 @@
 heads translate firefox/en-pt < source.txt > translations.txt
 """
 
-from __future__ import annotations
-
 import argparse
 import math
 import os

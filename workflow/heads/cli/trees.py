@@ -1,7 +1,5 @@
 """Write the gold dependency trees of a split's source sentences, or a treebank instead, as CoNLL-U."""
 
-from __future__ import annotations
-
 import argparse
 
 from heads.cli._flags import add_path_argument, add_settings_argument

@@ -4,8 +4,6 @@ The ids of an example are `[start] premise [separator] hypothesis [separator]`, 
 separator; start is BOS and separator is EOS. Letters of shapes as in `heads.model.encoder`.
 """
 
-from __future__ import annotations
-
 import torch.nn.functional as F
 from torch import Tensor, nn
 

@@ -1,7 +1,5 @@
 """The folder of a trained model, in results/ or exported: weights with the model's shape, and facts about it."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Physical removal of heads: the model computes the same function with smaller matrices."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar

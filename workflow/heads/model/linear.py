@@ -1,7 +1,5 @@
 """A linear map, and its gradients, that are faster than torch's on a CPU."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -4,8 +4,6 @@ Below that layer all states are the same as without gates, so they are computed 
 `heads.model.encoder`.
 """
 
-from __future__ import annotations
-
 from torch import Tensor
 
 from heads.model.encoder import Encoder, to_attention

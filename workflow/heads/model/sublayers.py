@@ -7,8 +7,6 @@ export) walks through its sub-layers.
 Letters of shapes as in `heads.model.encoder`, and N hypotheses of a sentence.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 

@@ -3,8 +3,6 @@
 Letters of shapes as in `heads.model.encoder`, and T target length, N hypotheses of a sentence.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

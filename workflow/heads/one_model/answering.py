@@ -1,7 +1,5 @@
 """A model's outputs for a text (translations, labels or vectors), their score, and its attention maps."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Sequence
 from typing import Any

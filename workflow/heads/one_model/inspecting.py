@@ -1,7 +1,5 @@
 """The public function `inspect`: what every head of a model does on a text."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager

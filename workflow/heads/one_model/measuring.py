@@ -1,7 +1,5 @@
 """Measure the heads of one model on one text: what the files of a run hold, in memory."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import redirect_stderr

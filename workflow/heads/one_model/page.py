@@ -1,7 +1,5 @@
 """Measurements of one model's heads: as table rows, as content of the interactive page, and each head in words."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any

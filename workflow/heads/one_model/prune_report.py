@@ -1,7 +1,5 @@
 """Read the flags of `heads prune`, and report its result: lines, and a page of the heads, gates and every size."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 

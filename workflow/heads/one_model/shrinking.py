@@ -1,7 +1,5 @@
 """Prune one model on any text: train it with gates on its own outputs for the text, and a control for as long."""
 
-from __future__ import annotations
-
 import multiprocessing
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass

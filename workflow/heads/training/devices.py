@@ -1,7 +1,5 @@
 """Choose the device of a job and its number of threads."""
 
-from __future__ import annotations
-
 import os
 import re
 import sys

@@ -8,8 +8,6 @@ torch's DistributedDataParallel sums in each backward pass. With several of them
 all share, and a penalty beside the loss, one sum at the end is simpler and sends less.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import sys

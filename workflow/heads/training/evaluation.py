@@ -1,7 +1,5 @@
 """Evaluation of a model during training: dev loss, and BLEU of greedy translations, accuracy or cosine."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import torch

@@ -1,7 +1,5 @@
 """Run a training as a job: from a model and a folder of data to the folder of the trained model."""
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Mapping

@@ -7,8 +7,6 @@ A training can be killed at any time: its state is in a folder `unfinished` besi
 resumed run ends with the same weights, bit for bit, as one that was never stopped.
 """
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence

@@ -1,7 +1,5 @@
 """The losses of a training's updates, left on their device until they are read, and that of sentence vectors."""
 
-from __future__ import annotations
-
 import math
 from copy import deepcopy
 
