@@ -1,19 +1,16 @@
 """Gather one table from many runs."""
 
-from __future__ import annotations
-
 import argparse
 from pathlib import Path
 
 from heads.base.files import UserError
-from heads.cli._flags import add_compared_argument
+from heads.cli._flags import add_compared_argument, add_path_argument
 from heads.tables.gathering import TABLES, corpora_gathered, gathered
 from heads.tables.parser import parser_table
 from heads.tables.writing import write_frame
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the flags."""
     parser.add_argument("--name", required=True, choices=[*TABLES, "corpus", "parser"], help="which table")
     parser.add_argument(
         "--runs",
@@ -29,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--corpora", nargs="*", type=Path, default=[], help="for corpus: the corpus folder of each experiment"
     )
     add_compared_argument(parser)
-    parser.add_argument("--out", required=True, type=Path, help="the tab-separated file to write")
+    add_path_argument(parser, "--out", "the tab-separated file to write")
 
 
 def run(arguments: argparse.Namespace) -> None:
