@@ -20,7 +20,7 @@ from heads.base.files import read_yaml
 from heads.base.names import ATTENTIONS
 from heads.cli.figure import FIGURES
 from heads.config.analyses import LrpSettings
-from heads.figures import closing, importance, maps, pruning
+from heads.figures import gates, importance, maps, pruning
 from heads.figures.needs import ACROSS, ANIMATED, FROM_SETTINGS, NEEDS
 from heads.figures.selection import STYLES
 from heads.figures.style import FUNCTION_COLOURS, styled
@@ -59,7 +59,7 @@ def test_every_figure_states_its_needs_and_has_a_caption() -> None:
 def test_the_same_data_gives_the_same_bytes(
     name: str, runs: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(closing, "FRAMES", 3)
+    monkeypatch.setattr(gates, "FRAMES", 3)
     for copy in ("a", "b"):
         arguments = ["--out-pdf", str(tmp_path / f"{copy}.pdf"), "--out-png", str(tmp_path / f"{copy}.png")]
         if name in ANIMATED:
@@ -327,23 +327,23 @@ def gates_frame() -> Frames:
 
 
 def test_strips_stack_kinds_of_attention_and_layers_in_order() -> None:
-    recorded = closing.strips(gates_frame()["gates.jsonl"])
+    recorded = gates.strips(gates_frame()["gates.jsonl"])
     assert list(recorded) == ["λ 0", "λ 0.02", "λ 0.1"]
     assert recorded["λ 0.1"][10].shape == (4, 3)
     np.testing.assert_allclose(recorded["λ 0.1"][10][:, 2], [0.12, 0.22, 0.62, 0.72])
 
 
 def test_a_strip_shows_its_last_record_at_every_moment() -> None:
-    recorded = closing.strips(gates_frame()["gates.jsonl"])
-    assert closing.updates_to_show(recorded, 2) == [0, 20]
-    assert closing.updates_to_show(recorded, 9) == [0, 5, 10, 20]
-    assert closing.at(recorded["λ 0.02"], 10)[0, 0] == 0
-    assert closing.at(recorded["λ 0.02"], 25)[0, 0] == 0.2
+    recorded = gates.strips(gates_frame()["gates.jsonl"])
+    assert gates.updates_to_show(recorded, 2) == [0, 20]
+    assert gates.updates_to_show(recorded, 9) == [0, 5, 10, 20]
+    assert gates.at(recorded["λ 0.02"], 10)[0, 0] == 0
+    assert gates.at(recorded["λ 0.02"], 25)[0, 0] == 0.2
 
 
 def test_the_animation_has_a_picture_for_every_moment(tmp_path: Path) -> None:
     with styled():
-        closing.write_animation(gates_frame(), "x", tmp_path / "x.gif")
+        gates.write_animation(gates_frame(), "x", tmp_path / "x.gif")
     with Image.open(tmp_path / "x.gif") as picture:
         assert picture.n_frames == 4  # type: ignore[attr-defined]
 

@@ -14,7 +14,7 @@ from fake_results import World, write_results
 from heads.cli.figure import FIGURES
 from heads.figures.needs import NEEDS as FIGURE_NEEDS
 from heads.figures.style import styled
-from heads.tables.alignment import alignment_table
+from heads.tables.cross_attention import alignment_table
 from heads.tables.needs import NEEDS
 from heads.tables.reading import RUN_COLUMNS, Frames, load_runs
 

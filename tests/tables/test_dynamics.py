@@ -7,7 +7,7 @@ import math
 import pandas as pd
 import pytest
 
-from heads.tables.dynamics import dynamics_table
+from heads.tables.roles import dynamics_table
 
 COLUMNS = ["update", "finished", "layer", "head", "role", "name", "accuracy", "low", "high", "baseline"]
 NONE = float("nan")

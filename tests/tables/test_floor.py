@@ -15,8 +15,7 @@ from fake_labels import write_told
 from fake_results import World, table_of, write_results
 from heads.base.files import read_json, read_tsv, write_json, write_tsv
 from heads.base.names import ACCURACY, BLEU
-from heads.tables.claims import over_seeds
-from heads.tables.floor import too_weak
+from heads.tables.claims import over_seeds, too_weak
 from heads.tables.gathering import gathered
 from heads.tables.needs import NEEDS
 from heads.tables.reading import SCORED, load_reference

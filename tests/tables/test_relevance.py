@@ -7,10 +7,9 @@ from typing import Any
 import pandas as pd
 import pytest
 
-import heads.tables.scoreboard
+from heads.tables.claims import board_of
 from heads.tables.reading import load_reference
 from heads.tables.relevance import is_shown, side_by_side, with_other_readings
-from heads.tables.scoreboard import scoreboard_table
 
 WRITTEN, OF_SUMS, ABSOLUTE = "plain, signed by step", "plain, signed of sums", "plain, absolute"
 POSITIVE, OTHER = "z-plus, signed by step", "attnlrp, absolute"
@@ -76,17 +75,14 @@ def test_pictures_show_all_shares_of_the_papers_rule_and_absolute_ones_of_others
 
 
 @pytest.mark.parametrize("order", [1, -1])
-def test_the_scoreboard_has_the_verdict_of_the_paper_as_written_and_what_others_say(
-    order: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_scoreboard_has_the_verdict_of_the_paper_as_written_and_what_others_say(order: int) -> None:
     rows = claims(
         ("x", 1, WRITTEN, "no"), ("y", 1, WRITTEN, "no"), ("x", 1, ABSOLUTE, "yes"), ("x", 1, POSITIVE, "yes")
     )
     rows += claims(("x", 1, "", "yes"), about=RARE)
     found = with_other_readings(pd.DataFrame(rows[::order]))
     found = found.assign(relative_percent=None, metric="bleu")
-    monkeypatch.setattr(heads.tables.scoreboard, "decided_claims", lambda *_: found)
-    relevance, rare = scoreboard_table({}, PAPER.reset_index(drop=True)).to_dict("records")
+    relevance, rare = board_of(found, PAPER.reset_index(drop=True)).to_dict("records")
     assert (relevance["rule"], rare["rule"]) == (WRITTEN, "")
     assert (relevance["ours_x"], relevance["verdict_x"]) == (0.0, "no")
     assert relevance["other_readings_x"] == "absolute: yes, z-plus: yes"

@@ -5,14 +5,12 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
-import heads.tables.scoreboard
 from fake_results import World, table_of, write_results
 from heads.figures.scoreboard import LOOKS, figure_of
-from heads.tables.claims import stated
+from heads.tables.claims import FOUND, board_of, stated
 from heads.tables.claims_heads import RELEVANCE_CLAIMS
 from heads.tables.needs import NEEDS
 from heads.tables.reading import load_reference
-from heads.tables.scoreboard import FOUND, board_of, scoreboard_table
 
 SEVERAL, ONE = "regains", "demo"
 """Experiments with two seeds and one; a word in the first one's name asks for other decimals if it stands alone."""
@@ -60,9 +58,7 @@ def test_each_experiment_has_its_own_number_and_verdict_and_of_several_seeds_tho
     assert differ > 15
 
 
-def test_seeds_that_count_out_of_different_numbers_have_a_mean_that_is_out_of_none(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_seeds_that_count_out_of_different_numbers_have_a_mean_that_is_out_of_none() -> None:
     """Found when two seeds had a function for different numbers of relations: the figure used None as a number."""
     paper = load_reference("alignment_claims.csv").iloc[:1]
     row = {"experiment": "x", "metric": "bleu", **paper[["claim", "measure"]].iloc[0], "rule": ""}
@@ -71,8 +67,7 @@ def test_seeds_that_count_out_of_different_numbers_have_a_mean_that_is_out_of_no
     found = pd.DataFrame(
         [{**row, **dict(zip(("seed", "ours", "of", "holds"), each, strict=True))} for each in rows], dtype=object
     )
-    monkeypatch.setattr(heads.tables.scoreboard, "decided_claims", lambda *_: found)
-    (cells,) = scoreboard_table({}, paper).to_dict("records")
+    (cells,) = board_of(found, paper).to_dict("records")
     assert figure_of(cells["ours_x"], cells["of_x"]) == "0.50"
     assert cells["verdict_x"] == "unclear"
 

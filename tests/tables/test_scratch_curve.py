@@ -13,7 +13,7 @@ from matplotlib.axes import Axes
 
 from fake_results import World, write_results
 from heads.base.files import write_lines
-from heads.figures.scratch import scratch_curves
+from heads.figures.pruning import scratch_curves
 from heads.figures.style import styled
 from heads.tables.needs import NEEDS
 from heads.tables.reading import Frames, load_runs

@@ -13,9 +13,9 @@ import pytest
 
 from heads.base.files import write_tsv
 from heads.base.names import ATTENTIONS, BLEU, SCOPES
+from heads.tables.corpus import parser_table
 from heads.tables.correlations import correlations_table, rank_correlation
 from heads.tables.measures import measure_names, measures_table
-from heads.tables.parser import parser_table
 from heads.tables.pruning import heads_left, kept_share, pruning_table
 from heads.tables.reading import RUN_COLUMNS, SCORED, Frames, load_reference
 from heads.tables.relevance import relevance_columns

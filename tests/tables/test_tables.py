@@ -142,8 +142,7 @@ def test_the_corpus_table_counts_pairs_words_and_subwords(tmp_path: Path, monkey
     steps = [("train", "empty", 9, 2, 7), ("train", "duplicate", 7, 4, 3)]
     columns = ("split", "filter", "pairs_in", "pairs_removed", "pairs_left")
     write_tsv(tmp_path / "corpus/filters.tsv", [dict(zip(columns, step, strict=True)) for step in steps], columns)
-    paper = load_reference("voita_data.csv")
-    train, dev, _ = corpus_table({"x": (tmp_path / "corpus", tmp_path / "bpe")}, paper).to_dict("records")
+    train, dev, _ = corpus_table([tmp_path], [tmp_path / "corpus"]).to_dict("records")
     assert [train[k] for k in ("pairs", "source_words_per_sentence", "target_words_per_sentence")] == [3, 3, 2]
     assert [train[k] for k in ("source_subwords_per_sentence", "source_vocabulary")] == [5, 17]
     assert [train[k] for k in ("pairs_before_filters", "pairs_removed_by_filters")] == [9, 6]

@@ -95,7 +95,7 @@ rule parser_table:
     """How well Stanza finds the gold trees: attachment scores, overall and by relation."""
     input:
         scores=[f"results/{e}/parser/scores.tsv" for e in PLAN.with_scored_parser(RUN)],
-        code=f"{CODE}/tables/parser.py",
+        code=f"{CODE}/tables/corpus.py",
     output:
         report(
             "results/tables/table_parser.tsv",

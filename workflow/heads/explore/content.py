@@ -62,14 +62,19 @@ from heads.base.runs import Run
 from heads.base.targets import Target
 from heads.config.trainings import HardConcrete
 from heads.explore.claims import claims_of
-from heads.explore.curves import points_of
 from heads.explore.head_rows import head_rows, measures_of
-from heads.explore.wording import GROWN, METRICS, asked_of, name_of, run_in
+from heads.explore.wording import GROWN, METRICS, asked_of, name_of, number, run_in
+from heads.tables.picking import is_control
 from heads.tables.reading import SCORED, Frames
 
 SHOWN = ("number", "words", "relations", "tree_heads", "subwords", "membership", "wanted")
 ANSWER = {TRANSLATION: "translation", CLASSIFICATION: "label", EMBEDDING: ""}
 """The key in maps.json of a model's output for a sentence, by task; "" if there is none."""
+OTHER_SCORES = {
+    "score_scratch": ("from scratch", "scratch"),
+    "score_trained_on": ("same heads, trained on", "selected"),
+}
+"""By column of table_pruning.tsv: the series, and the kind of run that has this score."""
 Record = dict[str, Any]
 
 
@@ -133,7 +138,7 @@ def _experiment(
         "table": head_rows(mine, own_tables),
         "sentences": [{key: one[key] for key in shown if key in one} for one in _maps_of(mine, "baseline")],
         "models": _models(mine, ANSWER[task]),
-        "points": points_of(own_tables),
+        "points": _points(own_tables),
         "closing": _closing(mine["gates.jsonl"]),
         "concrete": _concrete(mine["heads.tsv"], distribution),
         "claims": claims_of(name, tables.get("claims"), tables.get("scoreboard"), figures),
@@ -174,6 +179,48 @@ def _models(frames: Frames, answer: str) -> list[Record]:
             "attention": [one["weights"] for one in kept] if kept and whole else None,
         })  # fmt: skip
     return found
+
+
+def _points(tables: Mapping[str, pd.DataFrame]) -> list[Record]:
+    """Score and number of heads of each model: pruned ones, the same from scratch, the control and other choices.
+
+    tables: `pruning` and `selection` of one experiment and seed, if they exist.
+    """
+    points = _pruned(tables["pruning"]) if "pruning" in tables else []
+    return points + (_chosen(tables["selection"]) if "selection" in tables else [])
+
+
+def _pruned(table: pd.DataFrame) -> list[Record]:
+    table = table.fillna(dict.fromkeys(("scope", "method", "lam", "keep"), ""))
+    points = []
+    for row, control in zip(table.to_dict("records"), is_control(table), strict=True):
+        run = run_in(row)
+        series = "unpruned" if run.kind == "baseline" else "control" if control else "pruned"
+        place = {"scope": row["scope"], "kept": int(row["total"]), "of": int(row["of"])}
+        name = name_of(run, whole=place["kept"] == place["of"])
+        point = {"run": run.folder, "series": series, "name": name, **place, "score": number(row["score"])}
+        points.append(point)
+        for column, (name, kind) in OTHER_SCORES.items():
+            if series == "pruned" and number(row[column]) is not None:
+                folder = run.folder.replace("pruned", kind, 1)
+                other = {"run": folder, "series": name, "name": f"{name}, {asked_of(run.target)}"}
+                points.append(point | other | {"score": number(row[column])})
+    return points
+
+
+def _chosen(table: pd.DataFrame) -> list[Record]:
+    """Points of heads chosen at random or by other means than gates, either masked or fine-tuned."""
+    points = []
+    for row in table.to_dict("records"):
+        if row["treatment"] not in ("masked", "trained on") or Target.parse(str(row["target"])).hard_concrete:
+            continue
+        folder = "" if row["treatment"] == "masked" else f"selected/all/{row['target']}/seed-{row['seed']}"
+        chosen = "random" if row["method"] == "random" else "other choices"
+        points.append({
+            "run": folder, "series": f"{chosen}, {row['treatment']}", "name": f"{row['target']}, {row['treatment']}",
+            "scope": "all", "kept": int(row["kept"]), "of": int(row["of"]), "score": number(row["score"]),
+        })  # fmt: skip
+    return points
 
 
 def _gated(run: Run) -> Record:

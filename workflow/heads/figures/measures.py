@@ -18,7 +18,7 @@ from heads.tables.correlations import SIGNIFICANT, correlate
 from heads.tables.labels import MINUS, reading_label
 from heads.tables.measures import measure_names, measures_table
 from heads.tables.reading import Frames
-from heads.tables.relevance import PREFIX, SIDE_BY_SIDE, is_shown, reading_of, relevance_columns, side_by_side
+from heads.tables.relevance import PREFIX, SIDE_BY_SIDE, reading_of, relevance_columns, side_by_side
 
 MEASURE_LABELS = {
     "confidence": "confidence",
@@ -56,8 +56,7 @@ def measures(frames: Frames, experiment: str) -> Figure:
     figure.suptitle(title, x=0.01, ha="left")
     upper, lower = np.ravel(figure.subfigures(2, 1, height_ratios=[1.15, 1], squeeze=False))
     columns = relevance_columns(table)
-    hidden = {column for reading, column in columns.items() if not is_shown(reading)}
-    names = [name for name in measure_names(table) if encoder[name].notna().any() and name not in hidden]
+    names = [name for name in measure_names(table) if encoder[name].notna().any()]
     heat = upper.subplots()
     _correlations(upper, heat, encoder, {name: _label(name).replace("BLEU", score_name(frames)) for name in names})
     panel(heat, "a", "rank correlations of encoder heads")

@@ -16,9 +16,9 @@ from matplotlib.patches import Rectangle
 
 from heads.base.names import OURS
 from heads.figures.style import FULL_WIDTH
+from heads.tables.claims import experiments_of, scoreboard_table
 from heads.tables.labels import MINUS
 from heads.tables.reading import Frames
-from heads.tables.scoreboard import experiments_of, scoreboard_table
 from heads.tables.settling import NOT_SETTLED
 from heads.tables.verdicts import TOO_FEW, TOO_WEAK
 
@@ -59,7 +59,7 @@ RULE = "#C8C8C8"
 
 
 def scoreboard(frames: Frames, *papers_and_names: Any) -> Figure:
-    """The table of `heads.tables.scoreboard` at a glance, and the number of claims with each verdict.
+    """The table of `heads.tables.claims` at a glance, and the number of claims with each verdict.
 
     One page, which grows in width with the experiments. papers_and_names: the papers' claims, then the names of all
     experiments.

@@ -7,20 +7,15 @@ from pathlib import Path
 
 import pandas as pd
 
-from heads.base.files import UserError
-from heads.tables.alignment import alignment_table
-from heads.tables.claims import decided_claims
-from heads.tables.corpus import corpus_table
+from heads.tables.claims import decided_claims, scoreboard_table
 from heads.tables.correlations import correlations_table
-from heads.tables.cross_attention import cross_attention_table
-from heads.tables.dynamics import dynamics_table
+from heads.tables.cross_attention import alignment_table, cross_attention_table
 from heads.tables.measures import measures_table
 from heads.tables.michel import checkpoints_table, curve_table, heads_table, layers_table
 from heads.tables.needs import NEEDS
 from heads.tables.pruning import pruning_table
 from heads.tables.reading import Frames, load_reference, load_runs
-from heads.tables.roles import dependencies_table, role_drift, roles_table
-from heads.tables.scoreboard import scoreboard_table
+from heads.tables.roles import dependencies_table, dynamics_table, role_drift, roles_table
 from heads.tables.scratch_curve import scratch_curve_table
 from heads.tables.seeds import with_spread
 from heads.tables.selection import selection_table
@@ -77,12 +72,3 @@ def tabulated(name: str, frames: Frames) -> pd.DataFrame:
     """The table with a name in TABLES, from the frames that it needs."""
     table = TABLES[name](frames, *(load_reference(reference) for reference in NEEDS[name].reference))
     return with_spread(table, KEYS[name]) if name in KEYS else table
-
-
-def corpora_gathered(experiments: Sequence[Path], corpora: Sequence[Path]) -> pd.DataFrame:
-    """The table of corpora, of experiments and the corpus folder of each; UserError if their numbers differ."""
-    if len(experiments) != len(corpora):
-        raise UserError("--experiments and --corpora differ in number: give one corpus folder for each experiment.")
-    pairs = zip(experiments, corpora, strict=True)
-    sources = {experiment.name: (corpus, experiment / "bpe") for experiment, corpus in pairs}
-    return corpus_table(sources, load_reference("voita_data.csv"))

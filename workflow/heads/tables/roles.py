@@ -1,4 +1,4 @@
-"""What heads do: the tables of dependencies, roles and role drift (Voita et al., Table 1, Fig 8).
+"""What encoder heads do: tables of dependencies, roles and role drift (Voita et al., Table 1, Fig 8), and dynamics.
 
 If heads were measured on trees from several sources, the first source decides functions and roles, and the results of
 the second are in the columns that begin with `other_`; further ones are only in `roles.tsv`.
@@ -11,6 +11,7 @@ from collections.abc import Collection
 
 import pandas as pd
 
+from heads.base.names import MEAN
 from heads.tables.picking import first_of
 from heads.tables.pruning import run_order
 from heads.tables.reading import RUN_COLUMNS, Frames
@@ -218,3 +219,38 @@ def _paper_accuracy(table1: pd.DataFrame, relation: str, direction: str) -> dict
         found[f"paper_{corpus}_baseline_percent"] = row["baseline_percent"]
         found["paper_tag"] = row["tag"]
     return found
+
+
+DYNAMICS_COLUMNS = (
+    *("experiment", "seed", "update", "finished", "role", "name", "layer", "head"),
+    *("accuracy", "low", "high", "baseline", "above_baseline", "gained"),
+)
+MEASURE = ["experiment", "seed", "role", "name"]
+ANY_OFFSET = "any offset"
+
+
+def dynamics_table(frames: Frames) -> pd.DataFrame:
+    """A row for each checkpoint and measure, with its best encoder head; positional measures use the best offset.
+
+    `above_baseline` is the accuracy of a relation's best head minus that of the best fixed offset. `gained`, in rows of
+    the finished model, is the accuracy of its best head minus that of the best head at the last checkpoint in the first
+    half of its updates. Of confidence, rows named MEAN have the mean of all heads, and rows named "" the largest.
+    """
+    rows = frames["dynamics.tsv"]
+    positional = rows["role"].isin(["positional", "positional_words"])
+    rows = rows.assign(name=rows["name"].where(~positional, ANY_OFFSET))
+    rows = rows[rows["name"] != "rarest"]  # see roles.tsv instead; the other row of rare words decides
+    at = [*MEASURE, "update", "finished"]
+    best = rows.dropna(subset=["accuracy"]).sort_values("accuracy", kind="stable").groupby(at, sort=False).tail(1)
+    confidence = rows[rows["role"] == "confidence"]
+    means = confidence.assign(name=MEAN).groupby(at, as_index=False)["accuracy"].mean()
+    table = pd.concat([best, means], ignore_index=True)
+    table["place"] = table["role"].map(list(rows["role"].unique()).index)
+    table = table.sort_values(["experiment", "seed", "finished", "update", "place"], kind="stable")
+    table = table.assign(above_baseline=table["accuracy"] - table["baseline"], gained=float("nan"))
+    for _, measure in table.groupby(MEASURE, sort=False):
+        end = measure[measure["finished"] == 1]
+        half = measure[(measure["finished"] == 0) & (measure["update"] <= end["update"].max() / 2)]
+        if len(half):
+            table.loc[end.index, "gained"] = float(end["accuracy"].iloc[0] - half["accuracy"].iloc[-1])
+    return table[list(DYNAMICS_COLUMNS)].reset_index(drop=True)
