@@ -26,17 +26,17 @@ from heads.base.keeping import compress
 from heads.base.names import BLEU, WMT
 from heads.figures.scoreboard import drawn
 from heads.figures.style import STYLE, save
-from heads.tables.claims import COLUMNS, LEAST_BLEU, board_of, claim_row, over_seeds, stated
+from heads.tables.claims import COLUMNS, LEAST_BLEU, board_of, claim_row, over_seeds, stated, with_other_readings
 from heads.tables.claims_heads import RELEVANCE_CLAIMS
 from heads.tables.claims_michel import MICHEL_CLAIMS
+from heads.tables.curves import NOT_SETTLED
 from heads.tables.evidence import Evidence
+from heads.tables.gathering import write_frame
+from heads.tables.labels import relevance_columns
 from heads.tables.needs import NEEDS
 from heads.tables.reading import load_reference
-from heads.tables.relevance import relevance_columns, with_other_readings
 from heads.tables.seeds import with_spread
-from heads.tables.settling import NOT_SETTLED
 from heads.tables.verdicts import NOT_MEASURED, UNKNOWN, Finding
-from heads.tables.writing import write_frame
 
 BEFORE = "4c87e51"
 HERE = Path(__file__).parent

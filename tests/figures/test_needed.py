@@ -11,7 +11,7 @@ import pytest
 from matplotlib.axes import Axes
 
 from fake_results import World, write_results
-from heads.figures.needed import heads_needed, survival
+from heads.figures.importance import heads_needed, survival
 from heads.figures.needs import NEEDS
 from heads.figures.style import styled
 from heads.tables.reading import Frames, load_runs

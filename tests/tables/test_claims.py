@@ -16,11 +16,11 @@ from heads.base.names import ACCURACY, ATTENTIONS, BLEU
 from heads.tables.claims import CLAIMS, over_seeds, stated
 from heads.tables.claims_heads import AGREES, CONFIDENT, EXCEPTIONS, RELEVANCE_CLAIMS
 from heads.tables.claims_michel import MICHEL_CLAIMS
+from heads.tables.curves import NOT_SETTLED
 from heads.tables.evidence import DRAWS, gather, of_draws
 from heads.tables.needs import NEEDS
 from heads.tables.reading import RUN_COLUMNS, SCORED, Frames, load_reference, load_runs
 from heads.tables.seeds import with_spread
-from heads.tables.settling import NOT_SETTLED
 from heads.tables.verdicts import TOO_FEW, Finding, holds
 from heads.translation.bleu import bleu_of
 from made_evidence import run_of

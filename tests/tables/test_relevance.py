@@ -7,9 +7,9 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from heads.tables.claims import board_of
+from heads.tables.claims import board_of, with_other_readings
+from heads.tables.labels import is_shown, side_by_side
 from heads.tables.reading import load_reference
-from heads.tables.relevance import is_shown, side_by_side, with_other_readings
 
 WRITTEN, OF_SUMS, ABSOLUTE = "plain, signed by step", "plain, signed of sums", "plain, absolute"
 POSITIVE, OTHER = "z-plus, signed by step", "attnlrp, absolute"

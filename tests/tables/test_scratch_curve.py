@@ -15,9 +15,9 @@ from fake_results import World, write_results
 from heads.base.files import write_lines
 from heads.figures.pruning import scratch_curves
 from heads.figures.style import styled
+from heads.tables.curves import scratch_curve_table
 from heads.tables.needs import NEEDS
 from heads.tables.reading import Frames, load_runs
-from heads.tables.scratch_curve import scratch_curve_table
 
 NEED = NEEDS["scratch_curve"]
 SCRATCH = [(100, 8.0, 0.0), (500, 2.0, 20.0), (900, 1.0, 31.0), (1000, 0.9, 30.0)]

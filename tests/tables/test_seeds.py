@@ -16,11 +16,10 @@ from heads.base.names import TRANSLATION
 from heads.cli.figure import FIGURES
 from heads.figures.needs import NEEDS
 from heads.figures.style import mean_line, seed_note, styled
-from heads.tables.gathering import KEYS, TABLES
+from heads.tables.gathering import KEYS, TABLES, write_frame
 from heads.tables.needs import NEEDS as TABLE_NEEDS
 from heads.tables.reading import load_reference, load_runs
 from heads.tables.seeds import with_spread
-from heads.tables.writing import write_frame
 
 KEY = ("experiment", "lam")
 NEVER = ("low", "high", "p_value", "chance", "limit", "sentences")

@@ -11,10 +11,10 @@ import pytest
 
 from fake_results import World, write_results
 from heads.base.files import read_json, write_json, write_lines
+from heads.tables.curves import fall_of, settled
 from heads.tables.needs import NEEDS
 from heads.tables.pruning import pruning_table
 from heads.tables.reading import load_reference, load_runs
-from heads.tables.settling import fall_of, settled
 
 
 def looks(*rows: tuple[int, float]) -> pd.DataFrame:

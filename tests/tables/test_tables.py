@@ -13,11 +13,11 @@ from fake_results import World, table_of, write_results
 from heads.base.files import UserError, read_json, write_json, write_lines, write_tsv
 from heads.base.names import TRANSLATION
 from heads.tables.corpus import corpus_table
+from heads.tables.gathering import write_frame
 from heads.tables.needs import NEEDS
 from heads.tables.pruning import nearest_paper_row
 from heads.tables.reading import REFERENCE, SCORED, frame_of, load_reference, load_runs
 from heads.tables.roles import function_of, head_functions
-from heads.tables.writing import write_frame
 
 WORLD = World(layers=3, heads=4, lams=("0.01", "0.1"), seeds=(1, 2))
 

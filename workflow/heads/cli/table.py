@@ -8,8 +8,7 @@ from pathlib import Path
 from heads.base.files import UserError
 from heads.cli._flags import add_compared_argument
 from heads.tables.corpus import corpus_table, parser_table
-from heads.tables.gathering import TABLES, gathered
-from heads.tables.writing import write_frame
+from heads.tables.gathering import TABLES, gathered, write_frame
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -29,10 +29,9 @@ from heads.figures.style import (
     shared_legend,
     spread_note,
 )
-from heads.tables.picking import in_order, is_control, pruned_by_gates
-from heads.tables.pruning import heads_left, original
+from heads.tables.curves import BETTER, curves_of, scratch_curve_table
+from heads.tables.picking import heads_left, in_order, is_control, original, pruned_by_gates
 from heads.tables.reading import RUN_COLUMNS, SCORED, Frames
-from heads.tables.scratch_curve import BETTER, curves_of, scratch_curve_table
 
 CURVE_LABELS = {"dev_loss": "dev loss, nats per subword", "dev_bleu": "BLEU, against the dev set's targets"}
 

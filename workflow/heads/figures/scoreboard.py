@@ -17,9 +17,9 @@ from matplotlib.patches import Rectangle
 from heads.base.names import OURS
 from heads.figures.style import FULL_WIDTH
 from heads.tables.claims import experiments_of, scoreboard_table
+from heads.tables.curves import NOT_SETTLED
 from heads.tables.labels import MINUS
 from heads.tables.reading import Frames
-from heads.tables.settling import NOT_SETTLED
 from heads.tables.verdicts import TOO_FEW, TOO_WEAK
 
 

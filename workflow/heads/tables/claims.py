@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Mapping
 from typing import Any
 
 import pandas as pd
@@ -12,12 +12,12 @@ from heads.tables.claims_alignment import ALIGNMENT_CLAIMS
 from heads.tables.claims_heads import HEAD_CLAIMS, RELEVANCE_CLAIMS
 from heads.tables.claims_michel import MICHEL_CLAIMS, share
 from heads.tables.claims_pruning import PRUNING_CLAIMS
+from heads.tables.curves import NOT_SETTLED
 from heads.tables.evidence import Evidence, gather
+from heads.tables.labels import SIDE_BY_SIDE, relevance_columns, side_by_side
 from heads.tables.measures import measures_table
 from heads.tables.reading import SCORED, Frames
-from heads.tables.relevance import relevance_columns, side_by_side, with_other_readings
 from heads.tables.seeds import with_spread
-from heads.tables.settling import NOT_SETTLED
 from heads.tables.verdicts import NOT_MEASURED, TOO_FEW, TOO_WEAK, Finding, holds, t_quantile
 
 
@@ -54,7 +54,7 @@ FOUND |= {"other_readings": "other_readings"}
 def claims_table(frames: Frames, *papers: pd.DataFrame) -> pd.DataFrame:
     """A row for each experiment, seed and claim, and for each reading of relevance if the claim depends on it.
 
-    `rule` is the reading, such as `plain, signed by step`, see `heads.tables.relevance`; it is "" for other claims.
+    `rule` is the reading, such as `plain, signed by step`, see `heads.tables.labels`; it is "" for other claims.
 
     papers: the claims of each paper, see `stated`. A claim about one of the paper's corpora is tested on experiments
     that are compared with that corpus, and is not measured on others; a claim about a metric is tested on models scored
@@ -138,6 +138,30 @@ def decided_claims(frames: Frames, *papers: pd.DataFrame) -> pd.DataFrame:
     return with_other_readings(over_seeds(with_spread(claims_table(frames, *papers), keys), keys))
 
 
+def with_other_readings(claims: pd.DataFrame) -> pd.DataFrame:
+    """Add `other_readings` after `holds` in a table of claims: verdicts that differ from the deciding reading's.
+
+    For example `absolute: yes, z-plus: unclear`; empty if all agree, and in rows of readings that do not decide.
+    """
+    decides, *others = side_by_side(reading for reading in claims["rule"] if reading) or [""]
+    rows = claims.fillna({"holds": ""}).to_dict("records")
+    said = {_key(row, row["rule"]): row["holds"] for row in rows}
+
+    def note(row: Mapping[Hashable, Any]) -> str:
+        verdicts = {SIDE_BY_SIDE[other]: said.get(_key(row, other), row["holds"]) for other in others}
+        differing = {name: verdict or "not measured" for name, verdict in verdicts.items() if verdict != row["holds"]}
+        return ", ".join(f"{name}: {verdict}" for name, verdict in differing.items())
+
+    noted = claims.copy()
+    notes = [note(row) if row["rule"] == decides else "" for row in rows]
+    noted.insert(claims.columns.get_loc("holds") + 1, "other_readings", notes)
+    return noted
+
+
+def _key(row: Mapping[Hashable, Any], reading: str) -> tuple[Any, ...]:
+    return (*(row[name] for name in ("experiment", "seed", "claim", "measure")), reading)
+
+
 def over_seeds(table: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
     """Give each row of means in a table from `with_spread` an interval over its seeds (Student's t) and a verdict.
 
@@ -189,7 +213,7 @@ def board_of(found: pd.DataFrame, *papers: pd.DataFrame) -> pd.DataFrame:
     """A row for each claim about a metric of `found`, in the order of `papers`: STATED, then FOUND by experiment.
 
     found: tables of decided claims. Relevance is read as in the paper, and `other_readings` has the verdicts of other
-    readings where they differ, see `heads.tables.relevance`. Several seeds are represented by their mean.
+    readings where they differ, see `heads.tables.labels`. Several seeds are represented by their mean.
     """
     rule = next(iter(side_by_side(rule for rule in found["rule"] if rule)), "")
     board = stated(*papers).rename(columns={"condition": "holds_if"})

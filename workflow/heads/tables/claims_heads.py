@@ -14,8 +14,8 @@ import numpy as np
 import pandas as pd
 
 from heads.tables.chances import all_of_kind, best_exceptions, every_group_drawn, tops_differ
-from heads.tables.correlations import layer_numbers, rank_correlation, rank_rho
 from heads.tables.evidence import BASELINE, FUNCTIONS, Evidence, Model, Places
+from heads.tables.measures import layer_numbers, rank_correlation, rank_rho
 from heads.tables.verdicts import NOT_MEASURED, UNKNOWN, Finding
 
 CONFIDENT = 0.8

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from heads.tables.picking import first_of
-from heads.tables.pruning import run_order
+from heads.tables.picking import first_of, run_order
 from heads.tables.reading import RUN_COLUMNS, Frames
 from heads.tables.roles import NONE, SEPARATOR
 

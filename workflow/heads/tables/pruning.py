@@ -6,10 +6,11 @@ from typing import Any
 
 import pandas as pd
 
-from heads.base.names import ATTENTIONS, BLEU, SCOPES
-from heads.base.targets import CONTROL, Target
+from heads.base.names import ATTENTIONS, BLEU
+from heads.base.targets import CONTROL
+from heads.tables.curves import falls, pair_of
+from heads.tables.picking import heads_left, kept_share
 from heads.tables.reading import RUN_COLUMNS, SCORED, Frames
-from heads.tables.settling import falls, pair_of
 
 PAPER_COLUMNS = (
     *("paper_item", "paper_corpus", "paper_kept", "paper_of", "paper_score"),
@@ -24,49 +25,6 @@ COLUMNS = (
     *("dev_loss_fall_percent_trained_on", "dev_loss_fall_percent_scratch", "pair", "sentences", "signature"),
     *PAPER_COLUMNS,
 )
-
-
-def run_order(frame: pd.DataFrame) -> pd.DataFrame:
-    """Rows sorted by experiment, scope, kind, target and seed, the baseline first."""
-    scopes = ["", *SCOPES]
-    targets = [Target.of_columns(*row) for row in frame[["method", "lam", "keep"]].itertuples(index=False, name=None)]
-    keys = frame.assign(
-        _scope=frame["scope"].map(scopes.index),
-        _target=[target.order if target else () for target in targets],
-    )
-    order = keys.sort_values(["experiment", "_scope", "kind", "_target", "seed"], kind="stable").index
-    return frame.loc[order].reset_index(drop=True)
-
-
-def original(attention: str) -> str:
-    """The column of `heads_left` with the original number of heads of this kind."""
-    return f"of_{attention}"
-
-
-def heads_left(model: pd.DataFrame) -> pd.DataFrame:
-    """The live heads of every run, a row for each, by kind of attention and in total, and the original numbers.
-
-    Columns: RUN_COLUMNS, `ATTENTIONS`, `total`, `of`, `of` by kind (see `original`), `dev_loss`. model: the frame of
-    `model.json`, a row for each original head.
-    """
-    groups = model.groupby(list(RUN_COLUMNS), sort=False)
-    left = groups.agg(total=("live", "sum"), of=("live", "size"), dev_loss=("dev_loss", "first"))
-    runs = [model[column] for column in RUN_COLUMNS]
-    for attention in ATTENTIONS:
-        own = model["attention"] == attention
-        left[attention] = model["live"].where(own, 0).groupby(runs, sort=False).sum()
-        left[original(attention)] = own.groupby(runs, sort=False).sum()
-    return run_order(left.reset_index())
-
-
-def kept_share(left: pd.DataFrame) -> pd.Series:
-    """The share of heads left in each run's pruning scope; the baseline counts as scope `all`."""
-    in_scope = pd.DataFrame(
-        {attention: [attention in SCOPES[scope or "all"] for scope in left["scope"]] for attention in ATTENTIONS},
-        index=left.index,
-    )
-    kept = (left[list(ATTENTIONS)] * in_scope).sum(axis=1)
-    return kept / (left[[*map(original, ATTENTIONS)]].set_axis(list(ATTENTIONS), axis=1) * in_scope).sum(axis=1)
 
 
 def pruning_table(frames: Frames, table2: pd.DataFrame, figure7: pd.DataFrame) -> pd.DataFrame:

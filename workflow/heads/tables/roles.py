@@ -12,8 +12,7 @@ from collections.abc import Collection
 import pandas as pd
 
 from heads.base.names import MEAN
-from heads.tables.picking import first_of
-from heads.tables.pruning import run_order
+from heads.tables.picking import first_of, run_order
 from heads.tables.reading import RUN_COLUMNS, Frames
 
 FUNCTIONS = ("positional", "positional_and_syntactic", "syntactic", "rare", "other")

@@ -11,8 +11,7 @@ import pandas as pd
 from heads.base.bootstrap import interval
 from heads.base.names import BLEU, SCOPES
 from heads.tables.evidence import ROUNDING, scores_of
-from heads.tables.picking import is_control, pruned_by_gates
-from heads.tables.pruning import heads_left, original, run_order
+from heads.tables.picking import heads_left, is_control, original, pruned_by_gates, run_order
 from heads.tables.reading import RUN_COLUMNS, SCORED, Frames
 
 LOSSES = (0.15, 0.25, 0.5, 1.0)
