@@ -56,7 +56,7 @@ def test_a_translator_needs_five_bleu_and_twice_what_its_source_scores_as_the_tr
 
 
 def test_a_model_that_was_not_scored_is_not_called_weak() -> None:
-    assert not too_weak({}) and not too_weak({SCORED: translator(1.0, 0.0)[SCORED][1:]})
+    assert not too_weak({SCORED: translator(1.0, 0.0)[SCORED][1:]})
 
 
 def harmless(runs: Sequence[Path], score: str) -> None:

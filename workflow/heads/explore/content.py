@@ -122,6 +122,7 @@ def _experiment(
         f"the likeliest label alone has {base['majority']:.1f} %" if base["metric"] == ACCURACY else base["signature"]
     )
     shown = SHOWN if ANSWER[task] else SHOWN[:-1]
+    maps = next(iter(mine["maps.json"][mine["maps.json"]["kind"] == "baseline"]["maps"]), [])
     own_tables = {key: own(table) for key, table in tables.items() if "seed" in table}
     return {
         "name": name,
@@ -136,7 +137,7 @@ def _experiment(
         "note": GROWN if models["grown"].any() else "",
         "measures": measures_of(task, metric["name"], own_tables.get("measures"), mine["alignment_heads.tsv"]),
         "table": head_rows(mine, own_tables),
-        "sentences": [{key: one[key] for key in shown if key in one} for one in _maps_of(mine, "baseline")],
+        "sentences": [{key: one[key] for key in shown if key in one} for one in maps],
         "models": _models(mine, ANSWER[task]),
         "points": _points(own_tables),
         "closing": _closing(mine["gates.jsonl"]),
@@ -153,11 +154,6 @@ def _grouped(frame: pd.DataFrame) -> list[tuple[Run, pd.DataFrame]]:
     return sorted(
         found, key=lambda one: (kinds.index(one[0].kind), one[0].scope or "", one[0].target or Target.of_penalty(0))
     )
-
-
-def _maps_of(frames: Frames, kind: str) -> list[Record]:
-    maps = frames["maps.json"][frames["maps.json"]["kind"] == kind]["maps"]
-    return list(maps.iloc[0]) if len(maps) else []
 
 
 def _models(frames: Frames, answer: str) -> list[Record]:

@@ -118,18 +118,14 @@ def too_weak(frames: Frames) -> bool:
     above the share of the likeliest label. A translation model is too weak below LEAST_BLEU, or TIMES_COPIED times the
     BLEU of the copied source if that was scored. A model without a score is not called weak.
     """
-    if SCORED not in frames:
+    scores = frames[SCORED][frames[SCORED]["kind"] == "baseline"]
+    if scores.empty:
         return False
-    scores = frames[SCORED]
-    return any(_is_weak(row) for row in scores[scores["kind"] == "baseline"].to_dict("records"))
-
-
-def _is_weak(row: dict[str, Any]) -> bool:
-    score = row["score"]
+    row = scores.iloc[0]
     if row["metric"] == BLEU:
-        return bool(score < LEAST_BLEU or score < TIMES_COPIED * row["copied_bleu"])
+        return bool(row["score"] < LEAST_BLEU or row["score"] < TIMES_COPIED * row["copied_bleu"])
     of = int(row["sentences"])
-    return not 100 * share(round(score * of / 100), of).low > row["majority"]
+    return not 100 * share(round(row["score"] * of / 100), of).low > row["majority"]
 
 
 def decided_claims(frames: Frames, *papers: pd.DataFrame) -> pd.DataFrame:

@@ -115,17 +115,12 @@ def curves_of(frames: Frames) -> Curves:
     return {run: curve.sort_values("update") for run, curve in by_run}
 
 
-def _pruned_curve(curves: Curves, run: tuple[object, ...]) -> pd.DataFrame | None:
-    """The curve of the pruned model with the heads of a run from scratch: fine-tuned, or else that of its gates."""
-    experiment, _, *rest = run
-    found = [curves.get((experiment, kind, *rest)) for kind in ("selected", "gates")]
-    return next((curve for curve in found if curve is not None), None)
-
-
 def _compared(curves: Curves, run: tuple[object, ...]) -> dict[str, Any]:
     """The columns that compare the curve of a run from scratch with its pruned and its unpruned model."""
-    scratch, pruned = curves[run], _pruned_curve(curves, run)
-    unpruned = curves.get((run[0], "baseline", "", "", "", "", run[-1]))
+    experiment, _, *rest = run
+    scratch, unpruned = curves[run], curves.get((experiment, "baseline", "", "", "", "", run[-1]))
+    # Of the same heads fine-tuned, or else of the gates that left them.
+    pruned = curves.get((experiment, "selected", *rest), curves.get((experiment, "gates", *rest)))
     last = int(scratch["update"].iloc[-1])
     found: dict[str, Any] = {"updates_scratch": last, "dev_loss_fall_percent_scratch": fall_of(scratch, last)}
     for score, sign in BETTER.items():

@@ -14,12 +14,11 @@ from heads.tables.curves import scratch_curve_table
 from heads.tables.measures import correlations_table, measures_table
 from heads.tables.michel import checkpoints_table, curve_table, heads_table, layers_table, speed_table
 from heads.tables.needs import NEEDS
-from heads.tables.pruning import pruning_table
+from heads.tables.pruning import pruning_table, spare_table
 from heads.tables.reading import Frames, load_reference, load_runs
 from heads.tables.roles import dependencies_table, dynamics_table, role_drift, roles_table
 from heads.tables.seeds import with_spread
 from heads.tables.selection import selection_table
-from heads.tables.spare import spare_table
 
 TABLES: dict[str, Callable[..., pd.DataFrame]] = {
     "pruning": pruning_table,
