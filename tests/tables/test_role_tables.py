@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,6 @@ from matplotlib.colors import to_hex
 from matplotlib.patches import Rectangle
 
 from drawn_figures import draw
-from fake_results import World, write_results
 from heads.figures.style import FUNCTION_COLOURS
 from heads.tables.reading import Frames, load_reference
 from heads.tables.roles import (
@@ -212,13 +210,6 @@ def test_dots_mark_heads_that_hold_several_roles() -> None:
     axes = draw("functions_retained", frames(DRIFT)).axes[2]
     dots = sorted(tuple(np.ravel(line.get_xydata())) for line in axes.lines)
     assert dots == [(0, 1.5), (1, 0.5)]
-
-
-def test_panels_without_models_say_so(tmp_path: Path) -> None:
-    runs = write_results(tmp_path / "x", World(lams=("99",), scratch=False))
-    figure = draw("functions_retained", runs)
-    texts = [[text.get_text() for text in axes.texts] for axes in figure.axes]
-    assert texts == [[], [], [], ["no such models"]]
 
 
 COLUMNS = ["update", "finished", "layer", "head", "role", "name", "accuracy", "low", "high", "baseline"]

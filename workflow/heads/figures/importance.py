@@ -151,8 +151,7 @@ def heads_needed(frames: Frames, experiment: str) -> Figure:
 
     Cells are white if nothing was pruned in the scope. Prunings are all those of the scope (the encoder alone; all
     kinds for cross-attention), over all seeds. A cell says what the head looks at in at least half of the cases and,
-    below, the score change when it alone is masked, if p < 0.01; both are from the first seed. frames: `heads.tsv`,
-    `roles.tsv` (possibly without rows), `cross_attention_roles.tsv`, `ablation.tsv` and scores.
+    below, the score change when it alone is masked, if p < 0.01; both are from the first seed.
     """
     stays, doing = survival(frames["heads.tsv"]), {**_encoder(frames["roles.tsv"]), **_cross(frames)}
     cost = first_seed(frames["ablation.tsv"]).set_index([*HEAD])

@@ -38,13 +38,10 @@ def corpus_table(experiments: Sequence[Path], corpora: Sequence[Path]) -> pd.Dat
 def _texts(corpus: Path, split: str) -> dict[str, object]:
     row: dict[str, object] = {}
     for side in SIDES:
-        sentences = words = 0
         with open_text(corpus / f"{split}.{side}.txt") as stream:
-            for line in stream:
-                sentences += 1
-                words += len(line.split())
-        row["pairs"] = sentences
-        row[f"{side}_words_per_sentence"] = words / sentences if sentences else None
+            words = [len(line.split()) for line in stream]
+        row["pairs"] = len(words)
+        row[f"{side}_words_per_sentence"] = sum(words) / len(words) if words else None
     return row
 
 

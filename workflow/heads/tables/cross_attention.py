@@ -33,7 +33,7 @@ def alignment_table(frames: Frames) -> pd.DataFrame:
 
     For the first step in the settings: how many heads align and which, and the columns of BEST for the head with the
     lowest error rate, which was chosen on the pairs that it is reported on. For the second step, if it was measured:
-    the lowest error rate and its head. frames: `model.json`, `alignment_heads.tsv`.
+    the lowest error rate and its head.
     """
     model, rows = frames["model.json"], frames["alignment_heads.tsv"]
     layers = model[model["attention"] == "dec_enc"].groupby(LAYER, sort=False)["live"]
@@ -54,7 +54,7 @@ def cross_attention_table(frames: Frames) -> pd.DataFrame:
     """A row for each cross-attention head of the unpruned model and each role, sorted by head.
 
     `most` marks the role of each head with the largest share. The other columns are explained in
-    `heads.analysis.cross_attention_roles`. frames: `cross_attention_roles.tsv`.
+    `heads.analysis.cross_attention_roles`.
     """
     rows = frames["cross_attention_roles.tsv"].sort_values(PLACE, kind="stable", ignore_index=True)
     largest = rows.groupby(PLACE)["share"].transform("max")

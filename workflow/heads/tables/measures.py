@@ -33,8 +33,7 @@ CORRELATIONS_COLUMNS = (
 def measures_table(frames: Frames) -> pd.DataFrame:
     """A row for each head of each baseline: KEYS, then a column for each measure, empty if it does not apply.
 
-    `metric` is the metric of `score_lost`. frames: the files in `NEEDS["measures"]`. A new measure is one line in
-    SOURCES.
+    `metric` is the metric of `score_lost`. A new measure is one line in SOURCES.
     """
     joined = pd.concat([source(frames) for source in SOURCES], axis=1).reset_index()
     place = joined["attention"].map(ATTENTIONS.index)

@@ -145,11 +145,9 @@ def _significant(p_values: pd.Series) -> pd.Series:
 def speed_table(frames: Frames, table4: pd.DataFrame) -> pd.DataFrame:
     """A row for every device, timed model and batch size, with the paper's row of that batch size if it has one.
 
-    An experiment's rows are grouped by device, CPUs before GPUs; gains are relative to the unpruned model there.
-
-    The paper's pruned model has half of its heads, whatever ours has, and classifies instead of translating, so only
-    the change of the gain with the batch size can be compared. frames: `speed.tsv` of baseline runs, which names the
-    models that were timed with it.
+    An experiment's rows are grouped by device, CPUs before GPUs; gains are relative to the unpruned model there. The
+    paper's pruned model has half of its heads, whatever ours has, and classifies instead of translating, so only the
+    change of the gain with the batch size can be compared.
     """
     timed = frames["speed.tsv"]
     runs = [Run.parse(name) for name in timed["run"]]

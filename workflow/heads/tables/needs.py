@@ -116,7 +116,8 @@ NEEDS: dict[str, Need] = {
     "claims": CLAIMS,
     "scoreboard": CLAIMS,
 }
-"""By name of the table. `corpus` is missing because it reads no runs, see `heads.tables.corpus`."""
+"""By name of the table: the frames, and the papers' numbers, that the function of this table is given. `corpus` is
+missing because it reads no runs, see `heads.tables.corpus`."""
 
 AGAINST_CORPORA = ("claims", "scoreboard")
 """Tables, and the figure of the same name, that test claims about one of the paper's corpora."""

@@ -41,11 +41,9 @@ SPARE_COLUMNS = (
 def pruning_table(frames: Frames, table2: pd.DataFrame, figure7: pd.DataFrame) -> pd.DataFrame:
     """A row for each baseline or pruned model: its score, those it is compared with, and the paper's BLEU.
 
-    frames: scores and `model.json` of baseline, pruned, selected and from-scratch runs, `heads.tsv` of gates runs,
-    `train.jsonl` of all trainings. `trained_on` is the same heads cut out of the baseline and fine-tuned. A pair of
-    that model, or else the pruned one, and the one from scratch is settled if the dev loss of both levelled off.
-    table2, figure7: the paper's numbers; each translation model gets the WMT row that is nearest by share of heads
-    kept.
+    `trained_on` is the same heads cut out of the baseline and fine-tuned. A pair of that model, or else the pruned one,
+    and the one from scratch is settled if the dev loss of both levelled off. Each translation model gets the WMT row of
+    the paper's `table2` or `figure7` that is nearest by share of heads kept.
     """
     scores = {_key(row): row for row in frames[SCORED].to_dict("records")}
     between = frames["heads.tsv"].groupby(list(RUN_COLUMNS))["strictly_between"].sum().to_dict()
@@ -119,8 +117,6 @@ def spare_table(frames: Frames) -> pd.DataFrame:
     `most_score_lost` lower; 0 if there is none. `gone_surely` and `gone_perhaps`: the same if the 95 % interval of the
     change lies entirely above that bound, or reaches it. `score_change` to `keep` describe the model of `gone`. The
     control is fine-tuned for as long at lambda = 0. Intervals are by bootstrap over test sentences.
-
-    frames: scores, which are BLEU, `bleu_statistics.tsv` and `model.json`.
     """
     left = heads_left(frames["model.json"])
     runs = left.merge(scores_of(frames[SCORED], frames["bleu_statistics.tsv"]), on=list(RUN_COLUMNS))

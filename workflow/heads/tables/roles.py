@@ -37,7 +37,7 @@ def head_functions(frames: Frames) -> pd.DataFrame:
 
     Columns: HEAD_COLUMNS; `function`, one of FUNCTIONS; `roles`, the names of all its roles, such as "-1; obj
     dependent-to-head", or "none"; `held`, the number of these; `reaching`, 1 if it reaches any role by its accuracy
-    alone. frames: `model.json` and `roles.tsv`.
+    alone.
     """
     model, roles = frames["model.json"], first_of(frames["roles.tsv"], "trees")
     heads = model[(model["attention"] == "enc_self") & (model["live"] == 1)][list(HEAD_COLUMNS)]
@@ -103,8 +103,6 @@ def roles_table(frames: Frames, figure8: pd.DataFrame) -> pd.DataFrame:
     `positional_on_words`: the number of live heads that would be positional with offsets counted in words.
     `heads_with_new_roles`, `heads_with_lost_roles`: the number of a pruned model's heads with a role that they did not
     have in the unpruned model, or without one that they had.
-
-    frames: `model.json`, `roles.tsv` and `alignment.tsv`; figure8: a row for each size and function.
     """
     counts, runs = count_functions(frames), list(RUN_COLUMNS)
     on_words = _positional_on_words(first_of(frames["roles.tsv"], "trees"))
@@ -173,8 +171,6 @@ def dependencies_table(frames: Frames, table1: pd.DataFrame) -> pd.DataFrame:
     The best head is chosen on the sentences it is reported on, as in the paper, and its interval ignores that choice.
     On the second trees the best head is chosen again; `other_same_head_percent` is the accuracy there of the best head
     on the first trees. Cells are empty if a relation never occurs.
-
-    frames: `roles.tsv` and `alignment.tsv` of baseline runs; table1: the paper's numbers.
     """
     roles, keys = frames["roles.tsv"], ["experiment", "seed"]
     aligned = _aligned(first_of(frames["alignment.tsv"], "trees")).set_index(keys)
