@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
@@ -28,6 +29,11 @@ def draw(name: str, read: Sequence[Path] | Frames, experiment: str = "x", shape:
         if isinstance(read, dict):
             return FIGURES[name](read, *others, experiment)
         return FIGURES[name](load_runs(NEEDS[name], read), *others, run_of(read[0])[0])
+
+
+def lines_of(axes: Axes) -> dict[str, list[list[float]]]:
+    """The points of each line by its label."""
+    return {str(line.get_label()): np.asarray(line.get_xydata(), float).tolist() for line in axes.lines}
 
 
 def panels_of(figure: Figure) -> list[Axes]:

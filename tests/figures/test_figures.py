@@ -12,7 +12,7 @@ import pytest
 from matplotlib.text import Annotation, Text
 from PIL import Image
 
-from drawn_figures import draw
+from drawn_figures import draw, lines_of
 from fake_results import World, write_results
 from heads.__main__ import main
 from heads.base.criteria import MEASURED_IN, RANDOM
@@ -88,9 +88,7 @@ def test_bleu_is_called_fidelity_wherever_a_figure_names_it_if_a_model_wrote_the
 
 
 def test_the_encoder_curve_goes_through_the_points_of_the_table(runs: list[Path]) -> None:
-    figure = draw("bleu_encoder_heads", runs)
-    curve = next(line for line in figure.axes[0].lines if line.get_label() == "this experiment")
-    drawn = set(zip(*(np.asarray(values, float) for values in curve.get_data()), strict=True))
+    drawn = {tuple(point) for point in lines_of(draw("bleu_encoder_heads", runs).axes[0])["this experiment"]}
     frames = load_runs(NEEDS["bleu_encoder_heads"], runs)
     model, bleu = frames["model.json"], frames[SCORED]
     expected = set()
@@ -125,14 +123,12 @@ def test_where_no_lambda_was_swept_the_models_that_have_a_number_of_heads_are_sh
     encoder, everywhere = live_of(driven, "bleu_encoder_heads"), live_of(driven, "heads_by_type")
     assert len(encoder) == len(everywhere) == 3
     shown = {name: draw(name, driven).axes for name in NEEDS if NEEDS[name].driven}
-    curve = next(line for line in shown["bleu_encoder_heads"][0].lines if line.get_label() == "this experiment")
-    assert sorted(np.asarray(curve.get_xdata(), int)) == sorted(encoder.values())
-    by_type = {str(line.get_label()): line for line in shown["heads_by_type"][0].lines}
-    left = np.asarray(by_type["encoder self-attention"].get_ydata(), int).tolist()
+    curve = lines_of(shown["bleu_encoder_heads"][0])["this experiment"]
+    assert sorted(x for x, _ in curve) == sorted(encoder.values())
+    left = [y for _, y in lines_of(shown["heads_by_type"][0])["encoder self-attention"]]
     assert left == [12, *sorted(everywhere.values(), reverse=True)]
     assert all(np.size(line.get_xdata()) == 4 for line in shown["heads_by_layer"][0].lines)
-    pruned = next(line for line in shown["score_scratch"][0].lines if line.get_label() == "pruned")
-    assert np.size(pruned.get_xdata()) == 3
+    assert len(lines_of(shown["score_scratch"][0])["pruned"]) == 3
     for axes, models in ((shown["functions_retained"][0], encoder), (shown["functions_retained"][2], everywhere)):
         ticks = [label.get_text() for label in axes.get_xticklabels()]
         assert ticks[0] == "12\nfull" and {*ticks[1:]} == {f"{live}\n{told}" for told, live in models.items()}
@@ -145,11 +141,11 @@ def test_where_no_lambda_was_swept_the_models_that_have_a_number_of_heads_are_sh
 
 
 def test_the_papers_curves_start_at_its_own_full_model(runs: list[Path]) -> None:
-    lines = {line.get_label(): line for line in draw("bleu_encoder_heads", runs).axes[1].lines}
+    lines = lines_of(draw("bleu_encoder_heads", runs).axes[1])
     for corpus, least in (("WMT", 28.26 - 29.60), ("OpenSubtitles", 31.46 - 32.40)):
-        x, y = (np.asarray(values, float) for values in lines[f"paper, {corpus}"].get_data())
-        assert (x[0], y[0]) == (1, 0)
-        assert y.min() == pytest.approx(least)
+        points = lines[f"paper, {corpus}"]
+        assert points[0] == [1, 0]
+        assert min(y for _, y in points) == pytest.approx(least)
 
 
 def test_the_bars_of_a_size_add_up_to_its_heads(runs: list[Path]) -> None:

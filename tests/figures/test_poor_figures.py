@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from PIL import Image
 
-from drawn_figures import OF_TRANSLATORS, draw, panels_of
+from drawn_figures import OF_TRANSLATORS, draw, lines_of, panels_of
 from fake_labels import MAJORITY, write_told
 from fake_results import World, write_results, write_results_without
 from heads.base.files import read_json, read_tsv
@@ -159,11 +159,6 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     return write_told(tmp_path_factory.mktemp("results") / "told", World(layers=3, heads=4, lams=("0.03", "0.1")))
 
 
-def lines(axes: Axes) -> dict[str, list[list[float]]]:
-    """The points of each line by its label."""
-    return {str(line.get_label()): np.asarray(line.get_xydata(), float).tolist() for line in axes.lines}
-
-
 def test_a_classifier_has_one_kind_of_heads_and_the_paper_no_numbers_of_its_single_ones(told: list[Path]) -> None:
     (axes,) = drawn("michel_fig1", told)
     assert sum(patch.get_height() for patch in axes.patches) == 12  # type: ignore[attr-defined]
@@ -177,7 +172,7 @@ def test_layers_cut_to_one_head_stand_by_their_depth_beside_those_of_the_papers_
     of = {"told": (told, "paper, BERT-base on MNLI", -0.15, 1), "written": (written, "paper, WMT on EN-FR", -0.67, 3)}
     for runs, paper, last, panels in of.values():
         axes = drawn("michel_layers", runs)
-        found = lines(axes[0])
+        found = lines_of(axes[0])
         assert (len(axes), "accuracy (%)" in axes[0].get_ylabel()) == (panels, panels == 1)
         rows = [row for row in read_tsv(runs[0] / "layers_to_one.tsv") if row["attention"] == "enc_self"]
         metric = "accuracy" if panels == 1 else "bleu"
@@ -193,12 +188,12 @@ def test_pruned_classifiers_stand_beside_the_same_heads_from_scratch_and_above_t
     scores, gains = drawn("score_scratch", told)
     accuracy = {run.parts[-4]: read_json(run / "accuracy.json")["accuracy"] for run in told if "lam-0.1" in run.parts
                 and (run / "accuracy.json").exists()}  # fmt: skip
-    found = lines(scores)
+    found = lines_of(scores)
     assert scores.get_ylabel() == "accuracy (%), test set" and gains.get_title(loc="left") == "(b) gain over scratch"
     assert accuracy["pruned"] in [y for _, y in found["pruned"]]
     assert accuracy["scratch"] in [y for _, y in found["same heads, from scratch"]]
     assert {y for _, y in found["likeliest label"]} == {MAJORITY}
-    assert [label for label in lines(gains) if label.startswith("paper")] == []
+    assert [label for label in lines_of(gains) if label.startswith("paper")] == []
 
 
 def test_what_the_paper_masks_unnoticed_is_that_of_bert_and_the_legend_leaves_the_curves_free(told: list[Path]) -> None:

@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 from matplotlib.patches import Rectangle
 
-from drawn_figures import draw
+from drawn_figures import draw, lines_of
 from fake_results import World, write_results
 from heads.figures.needs import NEEDS as FIGURE_NEEDS
 from heads.tables.claims_alignment import ALIGNMENT_CLAIMS
@@ -98,7 +98,7 @@ def test_the_figure_shows_every_error_rate_frames_heads_that_align_and_a_line_a_
     figure = draw("alignment_heads", loaded)
     heads, layers, bar = figure.axes
     written = {(int(text.get_position()[0]), int(text.get_position()[1])): text.get_text() for text in heads.texts}
-    lines = {line.get_label(): np.asarray(line.get_xydata()).tolist() for line in layers.lines}
+    lines = lines_of(layers)
     assert written == {(row.head, row.layer): f"{row.aer:.2f}".replace("0.", ".") for row in baseline.itertuples()}
     framed = {(int(patch.get_x()), int(patch.get_y())) for patch in heads.patches if isinstance(patch, Rectangle)}
     assert framed == {(row.head, row.layer) for row in baseline.itertuples() if row.aligns} == {(0, 1), (2, 1)}

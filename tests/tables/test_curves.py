@@ -135,10 +135,6 @@ def test_heads_that_were_cut_out_and_trained_on_stand_for_the_pruned_model(folde
     assert row["dev_bleu_caught_up_at"] is None or row["dev_bleu_caught_up_at"] != row["dev_bleu_caught_up_at"]
 
 
-def panels(frames: Frames) -> list[Axes]:
-    return list(draw("scratch_curves", frames).axes)
-
-
 def lines(axes: Axes) -> dict[str, list[float]]:
     return {str(line.get_label()): np.asarray(line.get_ydata(), dtype=float).tolist() for line in axes.lines}
 
@@ -149,7 +145,7 @@ def test_the_figure_shows_the_curve_between_the_two_levels(folder: Path) -> None
     written(folder / "baseline/seed-1", (3000, 0.7, 33.0))
     frames, row = told(folder)
     own = f"{row['heads']} heads"
-    loss, bleu = map(lines, panels(frames))
+    loss, bleu = map(lines, draw("scratch_curves", frames).axes)
     assert loss == {f"{own}, from scratch": [8, 2, 1, 0.9], f"{own}, pruned": [1, 1], "unpruned": [0.7, 0.7]}
     assert bleu == {f"{own}, from scratch": [0, 20, 31, 30], f"{own}, pruned": [29, 29], "unpruned": [33, 33]}
 
@@ -159,6 +155,6 @@ def test_a_dev_set_that_was_never_translated_is_said_to_be_not_measured(folder: 
         written(folder / kind, (100, 2.0, None), (1000, 1.0, None))
     frames, row = told(folder)
     assert row["dev_bleu_scratch"] is None or row["dev_bleu_scratch"] != row["dev_bleu_scratch"]
-    loss, bleu = panels(frames)
+    loss, bleu = draw("scratch_curves", frames).axes
     assert len(loss.lines) == 3 and not bleu.lines
     assert [text.get_text() for text in bleu.texts] == ["not measured"]

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 from matplotlib.colors import to_rgba
 
-from drawn_figures import draw
+from drawn_figures import draw, lines_of
 from fake_results import World, table_of, write_results
 from heads.analysis.speed import COLUMNS
 from heads.base.files import read_tsv, write_tsv
@@ -187,15 +187,13 @@ def test_the_second_figure_compares_test_with_another_domain_where_there_is_one(
 
 
 def test_every_order_and_form_of_importance_is_drawn_under_its_own_name(runs: list[Path]) -> None:
-    left, right = ({line.get_label(): line for line in each.lines} for each in draw("michel_fig3", runs[:1]).axes)
+    left, right = map(lines_of, draw("michel_fig3", runs[:1]).axes)
     falls = {"importance": 1, "each head masked alone, dev": 5, "the same on test (oracle)": 6, "random, 1 orders": 7}
     forms = {"absolute by sentence (the paper's)": 1, "absolute by token": 2, "absolute by batch": 3, "signed": 4}
     forms["random, 1 orders"] = 7
     for lines, found in ((left, falls), (right, forms)):
         for label, fall in found.items():
-            assert np.asarray(lines[label].get_xydata()).tolist() == [[25 * k, 92 - fall * k**2] for k in range(5)], (
-                label
-            )
+            assert lines[label] == [[25 * k, 92 - fall * k**2] for k in range(5)], label
 
 
 def test_random_orders_are_a_mean_within_the_best_and_the_worst_of_them(runs: list[Path]) -> None:
@@ -204,18 +202,17 @@ def test_random_orders_are_a_mean_within_the_best_and_the_worst_of_them(runs: li
     first = curve[curve["order"] == "random-1"]
     other = first.assign(order="random-2", score=first["score"] + 2 * first["masked"])
     axes = draw("michel_fig3", {**frames, "masking_curve.tsv": pd.concat([curve, other])}).axes[0]
-    (line,) = (line for line in axes.lines if line.get_label() == "random, 2 orders")
     corners = {tuple(point) for point in axes.collections[0].get_paths()[0].vertices.tolist()}  # type: ignore[union-attr]
-    assert np.asarray(line.get_ydata()).tolist() == [92 - 7 * k**2 + k for k in range(5)]
+    assert [y for _, y in lines_of(axes)["random, 2 orders"]] == [92 - 7 * k**2 + k for k in range(5)]
     assert {(25.0 * k, 92.0 - 7 * k**2 + gain) for k in range(5) for gain in (0, 2 * k)} <= corners
 
 
 def test_the_curves_go_through_the_points_of_the_file(runs: list[Path]) -> None:
-    shares, numbers = ({line.get_label(): line for line in each.lines} for each in draw("michel_fig4", runs[:1]).axes)
+    shares, numbers = map(lines_of, draw("michel_fig4", runs[:1]).axes)
     falls = {"encoder self-attention": 8, "decoder self-attention": 9, "cross-attention": 10}
     for label, fall in (falls | {"all kinds together": 1}).items():
-        assert np.asarray(numbers[label].get_xydata()).tolist() == [[k, 92 - fall * k**2] for k in range(5)]
-        assert np.asarray(shares[label].get_xydata()).tolist() == [[25 * k, 92 - fall * k**2] for k in range(5)]
+        assert numbers[label] == [[k, 92 - fall * k**2] for k in range(5)]
+        assert shares[label] == [[25 * k, 92 - fall * k**2] for k in range(5)]
 
 
 def test_a_moment_without_any_bleu_has_no_share_of_it(runs: list[Path]) -> None:
@@ -226,9 +223,9 @@ def test_a_moment_without_any_bleu_has_no_share_of_it(runs: list[Path]) -> None:
     assert kept[1] == pytest.approx(kept[2], rel=1e-4)
     assert kept[2][4] == pytest.approx(100 * 76 / 92, rel=1e-4)
     assert [text.get_text() for text in shown.texts] == [f"{value:.0f}" for value in kept[1:].ravel()]
-    drawn = {line.get_label(): line.get_ydata() for line in score.lines}
+    drawn = lines_of(score)
     assert list(drawn) == ["0", "10", "30, finished"]
-    assert np.asarray(drawn["10"]) == pytest.approx([(92 - k**2) / 3 for k in range(5)], rel=1e-5)
+    assert [y for _, y in drawn["10"]] == pytest.approx([(92 - k**2) / 3 for k in range(5)], rel=1e-5)
 
 
 def test_every_item_of_the_paper_has_a_name_with_its_number() -> None:

@@ -40,7 +40,8 @@ label alone.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import PurePath
 from typing import Any
 
 import pandas as pd
@@ -61,8 +62,8 @@ from heads.base.names import (
 from heads.base.runs import Run
 from heads.base.targets import Target
 from heads.config.trainings import HardConcrete
-from heads.explore.claims import claims_of
 from heads.explore.head_rows import head_rows, measures_of
+from heads.explore.needs import figure_of
 from heads.explore.wording import GROWN, METRICS, asked_of, name_of, number, run_in
 from heads.tables.picking import is_control
 from heads.tables.reading import SCORED, Frames
@@ -75,6 +76,11 @@ OTHER_SCORES = {
     "score_trained_on": ("same heads, trained on", "selected"),
 }
 """By column of table_pruning.tsv: the series, and the kind of run that has this score."""
+CLAIM_NUMBERS = ("paper", "paper_of", "ours", "of", "relative_percent", "low", "high", "p_value")
+CLAIM_TEXTS = ("claim", "rule", "other_readings", "source", "tag")
+OF_ALL = "figures"
+"""The folder of figures that show all experiments in one."""
+CLAIM_KEYS = ["metric", "claim", "measure", "rule"]
 Record = dict[str, Any]
 
 
@@ -142,7 +148,7 @@ def _experiment(
         "points": _points(own_tables),
         "closing": _closing(mine["gates.jsonl"]),
         "concrete": _concrete(mine["heads.tsv"], distribution),
-        "claims": claims_of(name, tables.get("claims"), tables.get("scoreboard"), figures),
+        "claims": _claims(name, tables.get("claims"), tables.get("scoreboard"), figures),
     }
 
 
@@ -242,3 +248,34 @@ def _concrete(heads: pd.DataFrame, distribution: HardConcrete) -> Record:
     ]
     names = ("temperature", "low", "high", "log_alpha_init")
     return {**{name: getattr(distribution, name) for name in names}, "trained": trained}
+
+
+def _claims(
+    experiment: str, claims: pd.DataFrame | None, board: pd.DataFrame | None, figures: Sequence[str]
+) -> list[Record]:
+    """A record for each claim, in the order of the scoreboard.
+
+    claims, board: table_claims.tsv and table_scoreboard.tsv of all experiments. With several seeds, their mean is used.
+    figures: paths of figures relative to the page, of this experiment or of all in one.
+    """
+    if claims is None or board is None:
+        return []
+    own = claims[claims["experiment"] == experiment]
+    means = own[own["seed"].astype(str) == "mean"]
+    own = (means if len(means) else own).fillna(dict.fromkeys((*CLAIM_TEXTS, "holds"), ""))
+    named = board[[*CLAIM_KEYS, "study", "topic", "name"]].fillna({"rule": ""})
+    return [
+        {
+            **{name: row[name] for name in ("study", "topic", "name", *CLAIM_TEXTS)},
+            **{name: number(row[name]) for name in CLAIM_NUMBERS},
+            "verdict": row["holds"] or "not measured",
+            "figure": _path_of(figure_of(row["source"], row["topic"]), experiment, figures),
+        }
+        for row in named.merge(own, on=CLAIM_KEYS, validate="one_to_one").to_dict("records")
+    ]
+
+
+def _path_of(name: str, experiment: str, figures: Sequence[str]) -> str:
+    """Path of the figure with this name, of this experiment or of all in one; "" if there is none."""
+    mine = [path for path in figures if PurePath(path).stem == name]
+    return next((path for path in mine if PurePath(path).parent.name in (experiment, OF_ALL)), "")
