@@ -128,7 +128,7 @@ def _experiment(
         f"the likeliest label alone has {base['majority']:.1f} %" if base["metric"] == ACCURACY else base["signature"]
     )
     shown = SHOWN if ANSWER[task] else SHOWN[:-1]
-    maps = next(iter(mine["maps.json"][mine["maps.json"]["kind"] == "baseline"]["maps"]), [])
+    maps: list[Record] = next(iter(mine["maps.json"][mine["maps.json"]["kind"] == "baseline"]["maps"]), [])
     own_tables = {key: own(table) for key, table in tables.items() if "seed" in table}
     return {
         "name": name,

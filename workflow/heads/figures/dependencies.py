@@ -48,8 +48,8 @@ def relative_positions(frames: Frames, paper: pd.DataFrame, experiment: str) -> 
         _places(each, stand[stand["relation"] == relation])
         # The same in both directions.
         for corpus, share in paper[paper["relation"] == relation].groupby("corpus", sort=False)["baseline_percent"]:
-            style = {"color": PAPER_COLOURS[str(corpus)], "label": f"best fixed offset in the paper, {corpus}"}
-            each.axhline(float(share.iloc[0]), **style)
+            label = f"best fixed offset in the paper, {corpus}"
+            each.axhline(float(share.iloc[0]), color=PAPER_COLOURS[str(corpus)], label=label)
         panel(each, "abcdefghijklmnopqrstuvwxyz"[number % 26], relation)
     for each in panels[len(relations) :]:
         each.set_axis_off()
