@@ -192,24 +192,14 @@ def test_every_number_of_a_relation_stands_in_its_own_column() -> None:
         assert row[name] == (value if isinstance(value, str) else pytest.approx(value)), name
 
 
-def drawn(some: Frames) -> list[list[Rectangle]]:
-    """The boxes of the panels a, b, c, d."""
-    figure = draw("functions_retained", some)
-    return [[patch for patch in axes.patches if isinstance(patch, Rectangle)] for axes in figure.axes]
-
-
-def test_the_figure_has_a_box_a_head_hatched_where_it_has_a_new_role() -> None:
-    _, _, pruned, scratch = drawn(frames(DRIFT))
-    colours = [to_hex(box.get_facecolor()) for box in pruned[4:]]
+def test_the_figure_has_a_box_a_head_hatched_where_a_role_is_new_and_dotted_where_there_are_several() -> None:
+    _, _, pruned, scratch = draw("functions_retained", frames(DRIFT)).axes
+    boxes, others = ([patch for patch in axes.patches if isinstance(patch, Rectangle)] for axes in (pruned, scratch))
+    colours = [to_hex(box.get_facecolor()) for box in boxes[4:]]
     assert colours == [FUNCTION_COLOURS[name].lower() for name in ("positional_and_syntactic", "syntactic")]
-    assert [bool(box.get_hatch()) for box in pruned] == [False] * 4 + [True, False]
-    assert [bool(box.get_hatch()) for box in scratch] == [False, False]
-
-
-def test_dots_mark_heads_that_hold_several_roles() -> None:
-    axes = draw("functions_retained", frames(DRIFT)).axes[2]
-    dots = sorted(tuple(np.ravel(line.get_xydata())) for line in axes.lines)
-    assert dots == [(0, 1.5), (1, 0.5)]
+    assert [bool(box.get_hatch()) for box in boxes] == [False] * 4 + [True, False]
+    assert [bool(box.get_hatch()) for box in others] == [False, False]
+    assert sorted(tuple(np.ravel(line.get_xydata())) for line in pruned.lines) == [(0, 1.5), (1, 0.5)]
 
 
 COLUMNS = ["update", "finished", "layer", "head", "role", "name", "accuracy", "low", "high", "baseline"]
