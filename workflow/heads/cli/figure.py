@@ -11,21 +11,17 @@ from heads.base.files import UserError
 from heads.base.runs import run_of
 from heads.cli._flags import add_compared_argument, add_path_argument
 from heads.config.settings import gates_given
-from heads.figures.closing import gates_closing, write_animation
 from heads.figures.cross_attention import alignment_heads, cross_attention
 from heads.figures.dependencies import dependency_scores, relative_positions
-from heads.figures.dynamics import dynamics
-from heads.figures.functions import functions_retained
-from heads.figures.gates import hard_concrete
-from heads.figures.importance import head_functions, relevance_all
+from heads.figures.functions import dynamics, functions_retained
+from heads.figures.gates import gates_closing, hard_concrete, write_animation
+from heads.figures.importance import head_functions, heads_needed, relevance_all
 from heads.figures.maps import attention_maps
 from heads.figures.measures import measures
 from heads.figures.michel import FIGURES as MICHEL_FIGURES
-from heads.figures.needed import heads_needed
 from heads.figures.needs import ACROSS, ANIMATED, FROM_SETTINGS, NEEDS
-from heads.figures.pruning import bleu_encoder_heads, heads_by_layer, heads_by_type, score_scratch
+from heads.figures.pruning import bleu_encoder_heads, heads_by_layer, heads_by_type, score_scratch, scratch_curves
 from heads.figures.scoreboard import scoreboard
-from heads.figures.scratch import scratch_curves
 from heads.figures.selection import selection
 from heads.figures.style import save, styled
 from heads.tables.reading import load_reference, load_runs

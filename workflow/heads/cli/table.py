@@ -5,9 +5,8 @@ from pathlib import Path
 
 from heads.base.files import UserError
 from heads.cli._flags import add_compared_argument, add_path_argument
-from heads.tables.gathering import TABLES, corpora_gathered, gathered
-from heads.tables.parser import parser_table
-from heads.tables.writing import write_frame
+from heads.tables.corpus import corpus_table, parser_table
+from heads.tables.gathering import TABLES, gathered, write_frame
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -34,7 +33,7 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.name == "parser":
         table = parser_table(arguments.experiments)
     elif arguments.name == "corpus":
-        table = corpora_gathered(arguments.experiments, arguments.corpora)
+        table = corpus_table(arguments.experiments, arguments.corpora)
     elif not arguments.runs:
         raise UserError("--runs names no run: give folders such as results/demo/baseline/seed-1.")
     else:
