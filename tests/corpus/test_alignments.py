@@ -12,10 +12,9 @@ import yaml
 from heads.__main__ import main
 from heads.base.files import UserError, read_lines, write_lines, write_text
 from heads.config.corpus_entries import parse_corpus
-from heads.corpus.alignments import alignment_of
+from heads.corpus.annotations import alignment_of, grammar_trees
 from heads.corpus.build import build
 from heads.corpus.grammar import stream
-from heads.corpus.trees import grammar_trees
 from heads.syntax.pharaoh import line_of
 
 GRAMMAR = {"kind": "grammar", "source": "en", "target": "ru", "seed": 5,

@@ -15,7 +15,7 @@ from heads.corpus.clean import (
     clean,
     evenly,
     failed_filter,
-    filter_rows,
+    filter_table,
     fingerprint,
     normalise,
 )
@@ -99,7 +99,8 @@ def test_a_limit_is_met_exactly_and_taken_evenly(available: int, limit: int) -> 
 
 
 def test_the_table_of_filters_goes_on_from_row_to_row() -> None:
-    rows = filter_rows("train", Counter(read=20, empty=5, max_words=3, limit=12), FILTERS)
+    tallies = {"train": Counter(read=20, empty=5, max_words=3, limit=12), "dev": Counter(), "test": Counter()}
+    rows = [row for row in filter_table(tallies, FILTERS) if row["split"] == "train"]
     assert [row["filter"] for row in rows] == list(FILTERS)
     counts = [(row["pairs_in"], row["pairs_removed"], row["pairs_left"]) for row in rows]
     assert counts == [(20, 5, 15), (15, 0, 15), (15, 3, 12), *[(12, 0, 12)] * 4, (12, 12, 0)]

@@ -14,10 +14,9 @@ from heads.base.files import UserError, read_lines, read_tsv
 from heads.config.corpora import ExamplesCorpus
 from heads.config.corpus_entries import downloads_of, parse_corpus
 from heads.config.corpus_parts import download_name
-from heads.corpus.alignments import alignment_of
+from heads.corpus.annotations import alignment_of, write_treebank
 from heads.corpus.build import build, build_out_of_domain
 from heads.corpus.splits import OUT_OF_DOMAIN_NAMES, OUTPUT_NAMES
-from heads.corpus.trees import write_treebank
 from tiny_corpora import TREE, Entry, built, refused, write
 
 HEADER = "id\tverdict\tfirst\tsecond\tnote"

@@ -12,10 +12,10 @@ from functools import cache
 import pytest
 
 from heads.corpus.grammar import Pair, split_of, stream
-from heads.corpus.grammar.english import article
 from heads.corpus.grammar.lexicon import Verb, load
 from heads.corpus.grammar.names import Kind, decline_name, spell, transliterate
 from heads.corpus.grammar.russian import attach, decline_adjective, past_forms
+from heads.corpus.grammar.words import article
 from heads.syntax.conllu import Sentence
 
 # singular, then plural: nominative, genitive, dative, accusative, instrumental, prepositional

@@ -9,11 +9,10 @@ from functools import cache
 import pytest
 
 from heads.corpus.grammar import Pair, split_of, stream
-from heads.corpus.grammar.english import Node, leaf
 from heads.corpus.grammar.lexicon import load
 from heads.corpus.grammar.phrases import Phrases
 from heads.corpus.grammar.russian import ACC
-from heads.corpus.grammar.signs import links_of, stands_for, without_signs
+from heads.corpus.grammar.words import Node, leaf, links_of, stands_for, without_signs
 from heads.syntax.tokenising import words_of_text
 
 # The words of each link, written by hand

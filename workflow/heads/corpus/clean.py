@@ -29,8 +29,8 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import NamedTuple
 
+from heads.base.names import SPLITS
 from heads.base.pool import chunks, in_order
 from heads.config.corpora import Cleaning
 from heads.corpus.distinct import SeenBefore, digest
@@ -71,22 +71,13 @@ def failed_filter(raw: RawPair, source: str, target: str, cleaning: Cleaning) ->
     return None
 
 
-class Judged(NamedTuple):
-    """A normalised pair, the first of filters 1 to 5 that it fails, and its digest for filter 6."""
-
-    source: str
-    target: str
-    failed: str | None
-    digest: bytes
-
-
-def judge(cleaning: Cleaning, pairs: Iterable[RawPair]) -> list[Judged]:
-    """Normalise each pair and apply filters 1 to 5."""
+def judge(cleaning: Cleaning, pairs: Iterable[RawPair]) -> list[tuple[str, str, str | None, bytes]]:
+    """Both sides of each pair, normalised, the first of filters 1 to 5 that it fails, and its digest for filter 6."""
     judged = []
     for raw in pairs:
         source, target = normalise(raw.source), normalise(raw.target)
         failed = failed_filter(raw, source, target, cleaning)
-        judged.append(Judged(source, target, failed, b"" if failed else digest(f"{source}\t{target}")))
+        judged.append((source, target, failed, b"" if failed else digest(f"{source}\t{target}")))
     return judged
 
 
@@ -99,7 +90,7 @@ def clean(
     """
     for chunk in in_order(partial(judge, cleaning), chunks(pairs, CHUNK_PAIRS), workers):
         tally["read"] += len(chunk)
-        new = iter(seen.add_digests([judged.digest for judged in chunk if judged.failed is None]))
+        new = iter(seen.add_digests([found for *_, failed, found in chunk if failed is None]))
         for source, target, failed, _ in chunk:
             if failed is None and not next(new):
                 failed = "duplicate"
@@ -167,19 +158,14 @@ def evenly(pairs: Iterable[Pair], available: int, limit: int) -> Iterator[Pair]:
             yield pair
 
 
-def filter_rows(split: str, tally: Counter[str], filters: Iterable[str]) -> list[dict[str, object]]:
-    """Rows of the filter table for one split, in the order of the filters."""
-    rows: list[dict[str, object]] = []
-    left = tally["read"]
-    for name in filters:
-        before, removed = left, tally[name]
-        left = before - removed
-        share = removed / before if before else 0.0
-        rows.append(dict(zip(TABLE_COLUMNS, (split, name, before, removed, left, share), strict=True)))
-    return rows
-
-
 def filter_table(tallies: Mapping[str, Counter[str]], filters: Sequence[str]) -> list[dict[str, object]]:
     """Rows of the filter table for all splits; dev and test go through the first filter alone."""
-    applied = {"train": filters, "dev": filters[:1], "test": filters[:1]}
-    return [row for split, names in applied.items() for row in filter_rows(split, tallies[split], names)]
+    rows: list[dict[str, object]] = []
+    for split in SPLITS:
+        left = tallies[split]["read"]
+        for name in filters if split == "train" else filters[:1]:
+            before, removed = left, tallies[split][name]
+            left = before - removed
+            share = removed / before if before else 0.0
+            rows.append(dict(zip(TABLE_COLUMNS, (split, name, before, removed, left, share), strict=True)))
+    return rows

@@ -18,7 +18,6 @@ import urllib.request
 import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass
 from email.message import Message
 from http import HTTPStatus
 from pathlib import Path
@@ -35,16 +34,6 @@ PASSING_STATUS = (408, 425, 429)
 
 class Absent(UserError):
     """The error for a file that its server does not have."""
-
-
-@dataclass(frozen=True, slots=True)
-class Remote:
-    """What the server said about the file when the download began; None where it said nothing."""
-
-    url: str
-    etag: str | None
-    last_modified: str | None
-    length: int | None
 
 
 def fetch(
@@ -105,14 +94,14 @@ def state_path(part: Path) -> Path:
     return part.with_name(part.name + ".json")
 
 
-def remembered(url: str, part: Path) -> Remote | None:
+def remembered(url: str, part: Path) -> dict[str, Any] | None:
     """The state of a partial download of this URL if it can be resumed, else None."""
     try:
-        remote = Remote(**read_json(state_path(part)))
-    except (UserError, TypeError):
+        told: dict[str, Any] = read_json(state_path(part))
+        usable = told["url"] == url and (told["etag"] or told["last_modified"] or told["length"] is not None)
+    except (UserError, TypeError, LookupError):
         return None
-    usable = remote.url == url and (remote.etag or remote.last_modified or remote.length is not None)
-    return remote if usable and size_of(part) > 0 else None
+    return told if usable and size_of(part) > 0 else None
 
 
 def download_rest(url: str, part: Path, timeout_seconds: float) -> bool:
@@ -121,12 +110,12 @@ def download_rest(url: str, part: Path, timeout_seconds: float) -> bool:
     request = urllib.request.Request(url, headers={"Accept-Encoding": "identity", "User-Agent": "heads-corpus"})
     if before is not None:
         offset = size_of(part)
-        if offset == before.length:
+        if offset == before["length"]:
             return True
         request.add_header("Range", f"bytes={offset}-")
         # A weak ETag says nothing about single bytes, so it must not vouch for a range (RFC 9110, 13.1.5).
-        strong_etag = before.etag if before.etag and not before.etag.startswith("W/") else None
-        if validator := strong_etag or before.last_modified:
+        strong_etag = "" if (before["etag"] or "").startswith("W/") else before["etag"]
+        if validator := strong_etag or before["last_modified"]:
             request.add_header("If-Range", validator)
     try:
         answer = urllib.request.urlopen(request, timeout=timeout_seconds)
@@ -137,19 +126,14 @@ def download_rest(url: str, part: Path, timeout_seconds: float) -> bool:
         raise
     with answer:
         if before is not None and answer.status == 206:
-            if not continues(answer.headers, size_of(part), before.length):
+            if not continues(answer.headers, size_of(part), before["length"]):
                 part.unlink()
                 return False
-            return copy_body(answer, part, "ab", before.length)
-        remote = remote_of(url, answer.headers)
-        write_json(state_path(part), asdict(remote))
-        return copy_body(answer, part, "wb", remote.length)
-
-
-def remote_of(url: str, headers: Message) -> Remote:
-    """The validators in the headers of a complete response."""
-    length = headers.get("Content-Length")
-    return Remote(url, headers.get("ETag"), headers.get("Last-Modified"), int(length) if length else None)
+            return copy_body(answer, part, "ab", before["length"])
+        etag, changed, length = map(answer.headers.get, ("ETag", "Last-Modified", "Content-Length"))
+        length = int(length) if length else None
+        write_json(state_path(part), {"url": url, "etag": etag, "last_modified": changed, "length": length})
+        return copy_body(answer, part, "wb", length)
 
 
 def continues(headers: Message, offset: int, length: int | None) -> bool:

@@ -17,10 +17,9 @@ from safetensors.numpy import save_file
 from heads.base.files import UserError, atomic_path
 from heads.base.pool import in_order
 from heads.base.seals import blocks, sealed
-from heads.text.byte_subwords import BYTES, ByteSubwords
 from heads.text.labels import LABELS, Labels
 from heads.text.vocabulary import ID, OFFSET, Vocabulary, batched_lines, facts_of
-from heads.text.wordpieces import WORD_PIECES, WordPieces
+from heads.text.wordpieces import BYTES, WORD_PIECES, ByteSubwords, WordPieces
 
 Encodes = Vocabulary | Labels
 """What maps lines to ids, read from the file `path`."""

@@ -10,11 +10,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from heads.corpus.grammar.copulas import Copulas
-from heads.corpus.grammar.english import Node, leaf
 from heads.corpus.grammar.lexicon import Lexicon, Verb
 from heads.corpus.grammar.phrases import MODIFIED, PLAIN, Phrase, Phrases
 from heads.corpus.grammar.russian import DAT, GEN, INS, PLURAL
-from heads.corpus.grammar.signs import stands_for
+from heads.corpus.grammar.words import Node, leaf, stands_for
 
 MAIN, DEPENDENT, RELATIVE, JOINED, INFINITIVE = range(5)  # only the first two take adverbs of time
 KINDS = (
