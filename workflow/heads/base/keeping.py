@@ -131,12 +131,13 @@ def jobs() -> dict[str, Job]:
     for path in filter(Path.is_file, sorted(METADATA.rglob("*"))):
         name = "".join(part.removeprefix("@") for part in path.relative_to(METADATA).parts)
         output, kept = Path(base64.urlsafe_b64decode(name).decode()), read_json(path)
-        (log,), times = kept["log"], (float(kept[name] or 0) for name in ("starttime", "endtime"))
+        (log,) = kept["log"]
+        started, ended = (float(kept[name] or 0) for name in ("starttime", "endtime"))
         record, facts = recorded(Path(log)), output.with_name("model.json")
         if not record and output.name in ("model.safetensors", "model.json") and facts.exists():
             # From the cache between workflows, which keeps no logs.
             record = read_json(facts).get("provenance", {})
-        found[str(output)] = Job(kept["rule"], kept["input"], log, kept["shellcmd"] or "", *times, record)
+        found[str(output)] = Job(kept["rule"], kept["input"], log, kept["shellcmd"] or "", started, ended, record)
     return found
 
 

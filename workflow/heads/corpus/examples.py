@@ -119,8 +119,10 @@ def labelled(
     do not list and an empty sentence.
     """
     for part in corpus.parts[split]:
-        of_grammar = isinstance(part, GrammarExamples)
-        examples = _of_grammar(corpus, part, split) if of_grammar else _of_table(corpus, part, downloads)
+        if isinstance(part, GrammarExamples):
+            examples = _of_grammar(corpus, part, split)
+        else:
+            examples = _of_table(corpus, part, downloads)
         for sentences, label in examples:
             tally["read"] += 1
             if label is None:
