@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from heads.base.files import UserError, read_lines
+from heads.base.files import read_lines
 from heads.base.names import SPLITS
 from heads.config.corpus_entries import has_gold
 from heads.corpus.build import build
@@ -290,14 +290,6 @@ def test_trees_stand_in_the_order_premise_hypothesis_premise_hypothesis(built: P
     lines = [line.split("\t") for line in read_lines(built / f"{split}.source.txt")]
     trees = read_conllu(write_trees(ENTRY, split, built / "trees.conllu"))
     assert [tree.text for tree in trees] == [*chain.from_iterable(lines)]
-
-
-def test_trees_of_a_text_that_is_not_of_the_grammar_are_refused(built: Path) -> None:
-    lines = read_lines(built / "dev.source.txt")
-    (built / "dev.source.txt").write_text("\n".join([*lines[:6], "Not of it.\tNot.", *lines[7:]]) + "\n")
-    with pytest.raises(UserError, match=r"dev\.source\.txt, line 7 does not come from this grammar"):
-        write_trees(ENTRY, "dev", built / "dev.conllu")
-    assert not (built / "dev.conllu").exists()
 
 
 def test_the_grammar_of_pairs_has_gold_trees() -> None:
