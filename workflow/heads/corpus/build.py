@@ -1,11 +1,8 @@
 """Build plain text from a `corpora:` entry: `{train,dev,test}.{source,target}.txt` and the filter table.
 
 Beside them it writes `roles.source.txt`: the source lines that a corpus in files holds out for the roles of heads,
-which are in no training pair; empty if it holds out none.
-
-Translation corpora differ only in where a split's raw pairs come from; labelled examples have their own filters, see
-`heads.corpus.examples`. Translations are streamed; memory holds the fingerprints of dev and test, the held-out pairs
-and a Bloom filter against duplicates.
+which are in no training pair. Labelled examples have their own filters, see `heads.corpus.examples`. Translations are
+streamed; memory holds the fingerprints of dev and test, the held-out pairs and a Bloom filter against duplicates.
 """
 
 from __future__ import annotations
@@ -63,9 +60,8 @@ Found = TypeVar("Found", grammar.Pair, Inference)
 def build(entry: Mapping[str, Any], out_folder: Path, downloads: Path, workers: int = 1) -> None:
     """Write the corpus of `entry` to `out_folder`, all files or none; files of URLs are in `downloads`.
 
-    `workers` processes clean the text; the files are the same for any number of them.
-
-    Raises UserError for a fault in the sources and for a split that is empty after cleaning.
+    `workers` processes clean the text; the files are the same for any number of them. Raises UserError for a fault in
+    the sources and for a split that is empty after cleaning.
     """
     corpus = parse_corpus(entry)
     # Before hours of work, not after.

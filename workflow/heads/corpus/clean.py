@@ -3,21 +3,20 @@
 A pair is removed by the first filter that it fails:
 
 1. `empty`: a side has no text.
-2. `control`: a side has a C0 or C1 control character other than tab and carriage return, or U+FFFD, which an
-   earlier conversion puts in place of what it could not decode.
+2. `control`: a side has a C0 or C1 control character other than tab and carriage return, or U+FFFD, which an earlier
+   conversion puts in place of what it could not decode.
 3. `max_words`: a side has more than `max_words` words, counted by white space.
 4. `length_ratio`: one side has more than `max_length_ratio` times as many words as the other.
 5. `min_overlap`: the relative time overlap is smaller (only if `min_overlap` is set).
-6. `duplicate`: the same source with the same target came earlier. Another translation of the same source is
-   kept: it adds information, while an exact copy only counts a pair twice.
-7. `leakage`: source or target is in dev or test, ignoring case and differences in white space. With
-   `leakage: source` only sources are compared: in subtitles the commonest answers would otherwise vanish from
-   training as soon as one held-out line has them as its target. For lines held out for roles only the source
-   counts under either rule, since their translations are never scored.
+6. `duplicate`: the same source with the same target came earlier. Another translation of the same source is kept.
+7. `leakage`: source or target is in dev or test, ignoring case and differences in white space. With `leakage: source`
+   only sources are compared: in subtitles the commonest answers would otherwise vanish from training as soon as one
+   held-out line has them as its target. For lines held out for roles only the source counts under either rule, since
+   their translations are never scored.
 8. `limit`: pairs beyond `limit`; those kept are evenly spaced over the stream, so every part keeps its share.
 
-All splits are written in Unicode form NFC with single spaces. Dev and test go through no filter: an empty
-side there is an error, since dropping lines silently would change the test set.
+All splits are written in Unicode form NFC with single spaces. Dev and test go through no filter: an empty side there is
+an error, since dropping lines silently would change the test set.
 """
 
 from __future__ import annotations
@@ -84,10 +83,7 @@ def judge(cleaning: Cleaning, pairs: Iterable[RawPair]) -> list[tuple[str, str, 
 def clean(
     pairs: Iterable[RawPair], cleaning: Cleaning, seen: SeenBefore, tally: Counter[str], workers: int = 1
 ) -> Iterator[Pair]:
-    """Normalised pairs that pass filters 1 to 6; `tally` counts pairs `read` and removed by each filter.
-
-    With more than one worker, that many other processes run `judge`; the pairs and their order stay the same.
-    """
+    """Normalised pairs that pass filters 1 to 6, the same for any `workers`; `tally` counts those `read` and removed."""
     for chunk in in_order(partial(judge, cleaning), chunks(pairs, CHUNK_PAIRS), workers):
         tally["read"] += len(chunk)
         new = iter(seen.add_digests([found for *_, failed, found in chunk if failed is None]))
@@ -124,8 +120,7 @@ class HeldSentences:
 class HoldOut:
     """Chooses `size` pairs with distinct sources from a stream: those with the smallest fingerprints.
 
-    Every distinct source is equally likely, however often it occurs, and the choice does not depend on the
-    order.
+    Every distinct source is equally likely, however often it occurs and in whatever order.
     """
 
     def __init__(self, size: int) -> None:

@@ -1,8 +1,7 @@
 """Downloads that survive broken connections, and archive members that are read without unpacking.
 
-A download grows as `NAME.part` beside its destination, with the URL's validators in `NAME.part.json`, so that
-an interrupted one resumes where it stopped. The SHA-256 of the first complete download is kept in
-`NAME.sha256`; later ones must match.
+A download grows as `NAME.part` beside its destination, with the URL's validators in `NAME.part.json`, to resume where
+it stopped. The SHA-256 of the first complete download is kept in `NAME.sha256`; later ones must match.
 """
 
 from __future__ import annotations
@@ -45,11 +44,10 @@ def fetch(
     timeout_seconds: float = 60.0,
     sleep: Callable[[float], None] = time.sleep,
 ) -> str:
-    """Download `url` to `path`, check it and return its SHA-256.
+    """Download `url` to `path`, check it and return its SHA-256; a file that already exists is only checked.
 
-    `attempts` limits consecutive tries without a new byte; the wait between them doubles. A file that already
-    exists at `path` is only checked. Raises UserError if the server refuses, the attempts are used up or the
-    checksum is wrong.
+    `attempts` limits consecutive tries without a new byte; the wait between them doubles. Raises UserError if the
+    server refuses, the attempts are used up or the checksum is wrong.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(path.name + ".part")

@@ -165,10 +165,7 @@ def pairs_of(source: Tokens, target: Tokens, max_subwords: int, *, labelled: boo
 
 
 def read_pairs(data: Path, split: str, max_subwords: int, *, labelled: bool = False) -> Pairs:
-    """The encoded pairs of a split, or its labelled examples, from the folder of the bpe stage.
-
-    Raises UserError if none is short enough.
-    """
+    """The encoded pairs of a split, or its examples, of the bpe stage. Raises UserError if none is short enough."""
     source, target = (Tokens(data / f"{split}.{side}.safetensors") for side in SIDES)
     pairs = pairs_of(source, target, max_subwords, labelled=labelled)
     if not len(pairs.index):

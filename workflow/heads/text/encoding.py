@@ -72,10 +72,7 @@ def _loaded(model: Path) -> Encodes:
 
 
 def vocabulary_of(model: Path) -> Vocabulary:
-    """The vocabulary in a file: WordPieces, byte-level BPE, or a SentencePiece model.
-
-    Raises UserError if it is damaged.
-    """
+    """The vocabulary in a file: WordPieces, byte-level BPE or SentencePiece's. Raises UserError if it is damaged."""
     facts = facts_of(model)
     kind = ByteSubwords if facts.get(BYTES) else WordPieces if facts.get(WORD_PIECES) else Vocabulary
     return kind(model)

@@ -112,10 +112,7 @@ def write_word_pieces(
 
 
 def described_subwords(folder: Path, vocab: str, merges: str) -> dict[str, Any]:
-    """A folder's `tokenizers` description, or one made from its files `vocab` and `merges`.
-
-    Raises UserError if it is damaged.
-    """
+    """A folder's `tokenizers` description, or one of its `vocab` and `merges`. Raises UserError if it is damaged."""
     tokenizers, path = library(), folder / DESCRIBED
     try:
         if path.is_file():

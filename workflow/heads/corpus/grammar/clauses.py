@@ -30,10 +30,7 @@ DOING = ("acting", "being", "motion")
 
 @dataclass(slots=True)
 class Predicate:
-    """A verb with its objects: the tree, the Russian adverb of time, the other Russian words.
-
-    `times` is the kind of adverb of time that it can still take ("" for none).
-    """
+    """A verb with its objects; `opening`: the Russian adverb of time, `times`: the kind it can still take, or ""."""
 
     node: Node
     opening: str

@@ -40,10 +40,7 @@ Links = tuple[tuple[int, int], ...]
 
 @dataclass(eq=False, slots=True)
 class Node:
-    """A word with its dependents before and after it; `relation` is the one to its head.
-
-    `number` distinguishes it from the other words of its sentence.
-    """
+    """A word with its dependents before and after it, its `relation` to its head, and a `number` of its own."""
 
     form: str
     lemma: str
