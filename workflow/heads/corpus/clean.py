@@ -83,7 +83,7 @@ def judge(cleaning: Cleaning, pairs: Iterable[RawPair]) -> list[tuple[str, str, 
 def clean(
     pairs: Iterable[RawPair], cleaning: Cleaning, seen: SeenBefore, tally: Counter[str], workers: int = 1
 ) -> Iterator[Pair]:
-    """Normalised pairs that pass filters 1 to 6, the same for any `workers`; `tally` counts those `read` and removed."""
+    """Normalised pairs that pass filters 1 to 6, for any `workers` the same; `tally` counts those read and removed."""
     for chunk in in_order(partial(judge, cleaning), chunks(pairs, CHUNK_PAIRS), workers):
         tally["read"] += len(chunk)
         new = iter(seen.add_digests([found for *_, failed, found in chunk if failed is None]))

@@ -66,9 +66,8 @@ def fetch(
             reason = f"the server answers {error.code} {error.reason}"
         except PASSING_ERRORS as error:
             reason = str(getattr(error, "reason", "") or error or type(error).__name__)
-        failures = 0 if size_of(part) > furthest else failures
+        failures = 1 if size_of(part) > furthest else failures + 1
         furthest = max(furthest, size_of(part))
-        failures += 1
         if failures >= attempts:
             kept = f"; the {size_of(part)} bytes received are kept" if size_of(part) else ""
             raise UserError(
