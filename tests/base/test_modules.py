@@ -31,9 +31,3 @@ def test_a_stage_is_made_of_all_that_it_imports_and_that_those_import(stage: str
         new = set().union(*(graph[module] for module in whole))
     own = {module for module in whole if module in ROOMS or module.rpartition(".")[0] in ROOMS}
     assert {*reached(f"cli.{stage}", ROOMS)} == own
-
-
-def test_the_roles_of_heads_are_made_of_their_trees_and_intervals_and_not_of_trainings() -> None:
-    found = reached("cli.roles", ROOMS)
-    assert {"analysis.role_trees", "analysis.roles", "base.bootstrap", "syntax.alignment"} <= {*found}
-    assert not [name for name in found if name.startswith(("training", "analysis.lrp"))]

@@ -211,8 +211,6 @@ def test_the_test_set_of_another_domain_is_written_beside_the_corpus_whatever_st
 @pytest.mark.parametrize(
     ("source", "change", "words"),
     [
-        (b"a\nb\n", FAR, "2 lines and .*far.de 1, so line 2"),
-        (b"\xff\n", FAR, "far.en, line 1 is not UTF-8"),
         (b" \n", FAR, "out_of_domain pair at line 1 of .*far.en has an empty source"),
         (b"", FAR, "files under out_of_domain of the en-de corpus hold no pair"),
         (b"a\n", {"out_of_domain": part("near")}, "near.en is not at"),

@@ -3,44 +3,24 @@
 from __future__ import annotations
 
 import gzip
-from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
 from heads.base.files import UserError, read_lines
 from heads.base.names import SIDES, SPLITS
-from heads.corpus import grammar
 from heads.corpus.build import build
-from heads.syntax.conllu import Sentence, place, read_conllu
+from heads.corpus.grammar import split_of, stream
+from heads.syntax.conllu import Sentence, read_conllu
 from tiny_corpora import TREE, Entry, entry, write_trees
 
 COUNTS = {"train": 60, "dev": 7, "test": 5}
 
 
-def numbers(seed: int, *, with_trees: bool = False) -> Iterator[SimpleNamespace]:
-    """A stand-in for the grammar: sentences "word N", every fifth too long for the cleaning of `demo`."""
-    for number in range(seed, 10**6):
-        words = ["word", str(number)] + ["again"] * (5 if number % 5 == 0 else 0)
-        tree = place((word, word, "X", 0 if index == 0 else 1, "dep", True) for index, word in enumerate(words))
-        yield SimpleNamespace(source=" ".join(words), target=f"{number} s l o", tree=tree if with_trees else None)
-
-
-def by_number(sentence: str) -> str:
-    return {0: "dev", 1: "test"}.get(next(int(word) for word in sentence.split() if word.isdigit()) % 7, "train")
-
-
-@pytest.fixture
-def stand_in(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(grammar, "stream", numbers)
-    monkeypatch.setattr(grammar, "split_of", by_number)
-
-
-def demo(tmp_path: Path, max_words: int = 6) -> Entry:
+def demo(tmp_path: Path) -> Entry:
     """Build a corpus of the grammar and return its entry."""
-    cleaning = {"max_words": max_words, "max_length_ratio": 9.0}
+    cleaning = {"max_words": 9, "max_length_ratio": 9.0}
     given = {"kind": "grammar", "source": "en", "target": "ru", "seed": 3, "pairs": COUNTS, "cleaning": cleaning}
     build(given, tmp_path / "out", tmp_path)
     return given
@@ -51,46 +31,31 @@ def trees_of(given: Entry, tmp_path: Path, split: str) -> list[Sentence]:
     return list(read_conllu(write_trees(given, split, tmp_path / f"out/{split}.conllu")))
 
 
-def test_a_generated_corpus_takes_the_first_pairs_of_each_split_and_cleans_training_only(
-    tmp_path: Path, stand_in: None
+def test_a_corpus_of_the_grammar_has_the_first_pairs_of_each_split_cleaned_in_training_only_and_their_trees(
+    tmp_path: Path,
 ) -> None:
-    demo(tmp_path)
+    given, pairs = demo(tmp_path), list(islice(stream(3), 1000))
     for split, count in COUNTS.items():
-        first = islice((pair.source for pair in numbers(3) if by_number(pair.source) == split), count)
-        kept = [line for line in first if split != "train" or "again" not in line]
-        assert read_lines(tmp_path / f"out/{split}.source.txt") == kept and len(kept) <= count
-    assert len(read_lines(tmp_path / "out/train.source.txt")) < 60
+        first = islice((pair for pair in pairs if split_of(pair.target) == split), count)
+        kept = [
+            pair for pair in first if split != "train" or max(len(pair.source.split()), len(pair.target.split())) <= 9
+        ]
+        texts = [read_lines(tmp_path / f"out/{split}.{side}.txt") for side in SIDES]
+        assert texts == [[pair.source for pair in kept], [pair.target for pair in kept]]
+        assert [tree.text for tree in trees_of(given, tmp_path, split)] == texts[0]
+        assert (len(kept) < count) == (split == "train")
+    for side in SIDES:
+        found = [line for split in SPLITS for line in set(read_lines(tmp_path / f"out/{split}.{side}.txt"))]
+        assert len(found) == len(set(found))
 
 
-@pytest.mark.parametrize("split", SPLITS)
-def test_generated_trees_stand_beside_the_text_even_where_cleaning_left_lines_out(
-    tmp_path: Path, stand_in: None, split: str
-) -> None:
-    trees = trees_of(demo(tmp_path), tmp_path, split)
-    assert [tree.text for tree in trees] == read_lines(tmp_path / f"out/{split}.source.txt")
-
-
-def test_trees_for_a_text_that_is_not_of_the_grammar_are_refused(tmp_path: Path, stand_in: None) -> None:
+def test_trees_for_a_text_that_is_not_of_the_grammar_are_refused(tmp_path: Path) -> None:
     given = demo(tmp_path)
     with (tmp_path / "out/dev.source.txt").open("a", encoding="utf-8") as stream:
         stream.write("no such sentence\n")
     with pytest.raises(UserError, match=r"dev\.source\.txt, line 8 does not come from this grammar"):
         trees_of(given, tmp_path, "dev")
     assert not (tmp_path / "out/dev.conllu").exists()
-
-
-def test_texts_of_the_embedded_grammar_have_their_trees_and_no_sentence_in_two_splits_on_either_side(
-    tmp_path: Path,
-) -> None:
-    given = demo(tmp_path, max_words=100)
-    for split, count in COUNTS.items():
-        lines = read_lines(tmp_path / f"out/{split}.source.txt")
-        assert len(lines) == len(set(lines))
-        assert len(lines) == count or split == "train"
-        assert [tree.text for tree in trees_of(given, tmp_path, split)] == lines
-    for side in SIDES:
-        found = [line for split in SPLITS for line in set(read_lines(tmp_path / f"out/{split}.{side}.txt"))]
-        assert len(found) == len(set(found))
 
 
 def test_the_treebank_of_a_corpus_in_files_is_unpacked_as_it_is(tmp_path: Path) -> None:
