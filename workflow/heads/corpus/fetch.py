@@ -184,39 +184,29 @@ def open_bytes(path: Path, member: str | None) -> Iterator[IO[bytes]]:
         if member is None:
             stream: Any = stack.enter_context(path.open("rb"))
         elif zipfile.is_zipfile(path):
-            stream = stack.enter_context(zip_member(path, member))
+            archive = stack.enter_context(zipfile.ZipFile(path))
+            if member not in archive.namelist():
+                raise missing_member(path, member, archive.namelist())
+            stream = stack.enter_context(archive.open(member))
         else:
-            stream = stack.enter_context(tar_member(path, member))
+            stream = tar_member(stack.enter_context(tarfile.open(path, "r|*")), path, member)
         if (member or path.name).endswith(".gz"):
             stream = stack.enter_context(gzip.GzipFile(fileobj=stream))
         yield stream
 
 
-@contextmanager
-def zip_member(path: Path, member: str) -> Iterator[IO[bytes]]:
-    """Open one member of a zip archive."""
-    with zipfile.ZipFile(path) as archive:
-        if member not in archive.namelist():
-            raise missing_member(path, member, archive.namelist())
-        with archive.open(member) as stream:
-            yield stream
-
-
-@contextmanager
-def tar_member(path: Path, member: str) -> Iterator[IO[bytes]]:
-    """Open one member of a tar archive, with any compression, by reading the archive up to it."""
+def tar_member(archive: tarfile.TarFile, path: Path, member: str) -> IO[bytes]:
+    """Open one member of the tar archive at `path`, with any compression, by reading the archive up to it."""
     names = []
-    with tarfile.open(path, "r|*") as archive:
-        for info in archive:
-            name = info.name.removeprefix("./")
-            names.append(name)
-            if name == member.removeprefix("./"):
-                if not info.isfile():
-                    raise UserError(f"Member {member} of {path} is a link or folder: name a plain file.")
-                stream = archive.extractfile(info)
-                assert stream is not None
-                yield stream
-                return
+    for info in archive:
+        name = info.name.removeprefix("./")
+        names.append(name)
+        if name == member.removeprefix("./"):
+            if not info.isfile():
+                raise UserError(f"Member {member} of {path} is a link or folder: name a plain file.")
+            stream = archive.extractfile(info)
+            assert stream is not None
+            return stream
     raise missing_member(path, member, names)
 
 
