@@ -71,7 +71,7 @@ def test_only_an_exact_pair_is_a_duplicate_and_the_counts_add_up() -> None:
 
 def test_a_leak_is_found_on_either_side_through_case_and_spaces() -> None:
     held = HeldSentences()
-    held.add("The cat sleeps.", "Кот спит.")
+    assert [*held.remember([("The cat sleeps.", "Кот спит.")])] == [("The cat sleeps.", "Кот спит.")]
     assert held.leaks("the CAT  sleeps.", "anything", "either") and held.leaks("anything", "КОТ спит.", "either")
     assert held.leaks("the cat sleeps.", "anything", "source") and not held.leaks("anything", "Кот спит.", "source")
     assert not held.leaks("Кот спит.", "The cat sleeps.", "either")

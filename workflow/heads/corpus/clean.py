@@ -103,14 +103,12 @@ class HeldSentences:
         self.sources: set[int] = set()
         self.targets: set[int] = set()
 
-    def add(self, source: str, target: str) -> None:
-        """Add a pair of dev or test."""
-        self.add_source(source)
-        self.targets.add(fingerprint(target))
-
-    def add_source(self, source: str) -> None:
-        """Add a source sentence whose target is not held out."""
-        self.sources.add(fingerprint(source))
+    def remember(self, pairs: Iterable[Pair]) -> Iterator[Pair]:
+        """The same pairs of dev or test, each added as it passes."""
+        for source, target in pairs:
+            self.sources.add(fingerprint(source))
+            self.targets.add(fingerprint(target))
+            yield source, target
 
     def leaks(self, source: str, target: str, rule: str) -> bool:
         """Whether a training pair is in dev or test under the rule `either` or `source`."""
