@@ -23,7 +23,6 @@ from heads.base.files import (
     UserError,
     atomic_path,
     format_cell,
-    open_text,
     read_json,
     read_jsonl,
     read_lines,
@@ -98,11 +97,6 @@ def test_lines_come_back_from_plain_and_gzipped_files(tmp_path: Path) -> None:
     assert read_lines(tmp_path / "text.gz") == lines
 
 
-def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"missing\.txt does not exist"):
-        open_text(tmp_path / "missing.txt")
-
-
 @pytest.mark.parametrize(
     ("name", "content", "sentence"),
     [
@@ -123,6 +117,8 @@ def test_a_file_that_is_no_text_is_one_sentence(tmp_path: Path, name: str, conte
         read_lines(tmp_path / name)
     with pytest.raises(UserError, match="is a folder: give the path of a file"):
         read_lines(tmp_path)
+    with pytest.raises(UserError, match=r"missing\.txt does not exist"):
+        read_lines(tmp_path / "missing.txt")
 
 
 def test_json_keeps_its_letters_and_ends_with_a_line_end(tmp_path: Path) -> None:

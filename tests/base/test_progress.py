@@ -69,23 +69,12 @@ def log_of(progress: Progress, run: str, *updates: int, of: int, age: float = 0.
     os.utime(path, (time.time() - age,) * 2)
 
 
-def test_the_plan_is_read_and_a_later_one_takes_its_place(progress: Progress) -> None:
-    assert dict(progress.planned) == {"baseline": 1, "gates": 3, "scratch": 2, "selected": 2, "encode": 6}
-    progress.read(event(LogEvent.RUN_INFO, stats={"gates": 2, "total": 2}))
-    assert dict(progress.planned) == {"gates": 2}
-
-
 def test_what_else_snakemake_says_is_neither_plan_nor_end_of_a_job(progress: Progress) -> None:
     before = progress.line()
     progress.read(makeLogRecord({"msg": "Finished jobid: 3 (Rule: gates)"}))
     for kind in {*LogEvent} - {LogEvent.RUN_INFO, LogEvent.JOB_INFO, LogEvent.JOB_FINISHED}:
         progress.read(event(kind, jobid=3, job_id=3, rule_name="gates", stats={"gates": 1}, done=1, total=2, jobs=[3]))
     assert progress.line() == before
-
-
-def test_a_training_weighs_its_updates_and_every_other_job_as_a_few(progress: Progress) -> None:
-    weights = {rule: progress.weight(rule) for rule in progress.planned}
-    assert weights == {**UPDATES, "selected": 400, "encode": 40}  # none was chosen yet: the demo's number is guessed
 
 
 def test_the_line_tells_share_jobs_time_left_and_what_is_to_be_trained(progress: Progress) -> None:
