@@ -92,7 +92,7 @@ def state_path(part: Path) -> Path:
 
 
 def remembered(url: str, part: Path) -> dict[str, Any] | None:
-    """The state of a partial download of this URL if it can be resumed, else None."""
+    """What the server said when a partial download of this URL began, if that can be resumed."""
     try:
         told: dict[str, Any] = read_json(state_path(part))
         usable = told["url"] == url and (told["etag"] or told["last_modified"] or told["length"] is not None)

@@ -99,13 +99,10 @@ class Clauses:
                 where = self.phrases.where(PLAIN)
                 first, opening = [where.node], where.russian
             node.before[:0] = first
-        if not opening:
-            russian = f"{subject.russian} {predicate.russian}"
-        elif place == MAIN:
-            russian = f"{opening} {subject.russian} {predicate.russian}"
-        else:
-            russian = f"{subject.russian} {opening} {predicate.russian}"
-        return Phrase(node, russian, subject.agreement, predicate.closed)
+        words = [subject.russian, predicate.russian]
+        if opening:
+            words.insert(0 if place == MAIN else 1, opening)
+        return Phrase(node, " ".join(words), subject.agreement, predicate.closed)
 
     def predicate(self, verb: Verb, agreement: int, place: int, room: int) -> Predicate:
         """The verb with adverbs, objects and places; an infinitive ignores `agreement`."""

@@ -220,9 +220,8 @@ class Phrases:
         """A place or a person that somebody moves to."""
         if noun is None:
             return self.oblique("to", self.name(Kind.TOWN, ACC, "в"))
-        if noun.place:
-            return self.oblique("to", self.common(noun, ACC, noun.place[1], MODIFIED))
-        return self.oblique("to", self.common(noun, DAT, "к", MODIFIED))
+        case, preposition = (ACC, noun.place[1]) if noun.place else (DAT, "к")
+        return self.oblique("to", self.common(noun, case, preposition, MODIFIED))
 
 
 def preposed(preposition: str, russian: str, node: Node) -> str:

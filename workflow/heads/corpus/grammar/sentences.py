@@ -36,11 +36,9 @@ class Sentences:
         dice = self.roll()
         main = self.clauses.clause(MAIN, FULL if dice < SIMPLE else MODIFIED)
         russian = main.russian
-        if dice < SIMPLE:
-            pass
-        elif dice < JOINED:
+        if SIMPLE <= dice < JOINED:
             russian = self._joined(main)
-        elif dice < FRONTED or not main.closed:
+        elif dice >= JOINED and (dice < FRONTED or not main.closed):
             russian = self._with_clause(main, fronted=dice < FRONTED)
         stop = leaf(".", "PUNCT", "punct")
         main.node.after.append(stop)
