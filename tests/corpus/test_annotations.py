@@ -35,9 +35,9 @@ def trees_of(given: Entry, tmp_path: Path, split: str) -> list[Sentence]:
     return list(read_conllu(write_trees(given, split, tmp_path / f"out/{split}.conllu")))
 
 
-def align(entry: dict[str, Any], folder: Path, split: str = "dev") -> int:
+def align(given: Entry, folder: Path, split: str = "dev") -> int:
     """Ask for the alignment of a built corpus; return the exit status."""
-    write_text(folder / "settings.yaml", yaml.safe_dump(entry))
+    write_text(folder / "settings.yaml", yaml.safe_dump(given))
     own = {f"--{side}": f"{split}.{side}.txt" for side in ("source", "target")}
     own |= {f"--{side}-words": f"{split}.{side}.words.txt" for side in ("source", "target")}
     words = [word for flag, name in own.items() for word in (flag, str(folder / "out" / name))]
@@ -132,7 +132,7 @@ def test_no_sentence_that_heads_are_measured_on_is_trained_on_in_a_corpus_of_the
 WRITTEN = ("dev.alignment.txt", "dev.source.words.txt", "dev.target.words.txt")
 
 
-def files(folder: Path, alignment: Any, *, lowercase: bool = False) -> dict[str, Any]:
+def files(folder: Path, alignment: Any, *, lowercase: bool = False) -> Entry:
     """The entry of a corpus in files whose dev set has three pairs, built without its alignment."""
     texts = {"source": ["Don't go!", "I  see it.", "Yes."], "target": ["Geh nicht!", "Ich sehe es.", "Ja."]}
     for side, lines in texts.items():
@@ -140,10 +140,10 @@ def files(folder: Path, alignment: Any, *, lowercase: bool = False) -> dict[str,
         write_lines(folder / f"train.{side}", [f"{line} {n}" for n in range(3) for line in lines])
     part = [{"source": "dev.source", "target": "dev.target"}]
     train = [{"source": "train.source", "target": "train.target"}]
-    entry = {"kind": "files", "source": "en", "target": "de", "folder": str(folder), "train": train, "dev": part}
-    entry |= {"test": part, "cleaning": {"max_words": 30, "max_length_ratio": 2.0}, "lowercase": lowercase}
-    build(entry, folder / "out", folder)
-    return {**entry, "alignment": alignment}
+    given: Entry = {"kind": "files", "source": "en", "target": "de", "folder": str(folder), "train": train, "dev": part}
+    given |= {"test": part, "cleaning": {"max_words": 30, "max_length_ratio": 2.0}, "lowercase": lowercase}
+    build(given, folder / "out", folder)
+    return {**given, "alignment": alignment}
 
 
 def test_an_aligners_file_speaks_of_words_between_blanks_of_the_corpus_own_text(tmp_path: Path) -> None:
