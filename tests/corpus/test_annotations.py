@@ -17,7 +17,7 @@ from heads.corpus.build import build
 from heads.corpus.grammar import split_of, stream
 from heads.syntax.conllu import Sentence, read_conllu
 from heads.syntax.pharaoh import line_of
-from tiny_corpora import TREE, Entry, entry, write_trees
+from tiny_corpora import TREE, Entry, entry, part, write, write_trees
 
 COUNTS = {"train": 60, "dev": 7, "test": 5}
 
@@ -134,14 +134,11 @@ WRITTEN = ("dev.alignment.txt", "dev.source.words.txt", "dev.target.words.txt")
 
 def files(folder: Path, alignment: Any, *, lowercase: bool = False) -> Entry:
     """The entry of a corpus in files whose dev set has three pairs, built without its alignment."""
-    texts = {"source": ["Don't go!", "I  see it.", "Yes."], "target": ["Geh nicht!", "Ich sehe es.", "Ja."]}
+    texts = {"en": ["Don't go!", "I  see it.", "Yes."], "de": ["Geh nicht!", "Ich sehe es.", "Ja."]}
     for side, lines in texts.items():
-        write_lines(folder / f"dev.{side}", lines)
-        write_lines(folder / f"train.{side}", [f"{line} {n}" for n in range(3) for line in lines])
-    part = [{"source": "dev.source", "target": "dev.target"}]
-    train = [{"source": "train.source", "target": "train.target"}]
-    given: Entry = {"kind": "files", "source": "en", "target": "de", "folder": str(folder), "train": train, "dev": part}
-    given |= {"test": part, "cleaning": {"max_words": 30, "max_length_ratio": 2.0}, "lowercase": lowercase}
+        write(folder, {f"dev.{side}": lines, f"train.{side}": [f"{line} {n}" for n in range(3) for line in lines]})
+    limits = {"max_words": 30, "max_length_ratio": 2.0}
+    given = entry(folder, test=part("dev"), cleaning=limits, lowercase=lowercase)
     build(given, folder / "out", folder)
     return {**given, "alignment": alignment}
 
