@@ -18,13 +18,9 @@ from heads.analysis.lrp.rules import (
     Back,
     Joint,
     Rule,
-    at_keys_and_queries,
-    at_values,
     first,
     slope_of,
     stabilised,
-    through_weights,
-    values_alone,
 )
 
 
@@ -63,7 +59,6 @@ class PlainRatio(Rule):
         share = self._share(centred * slope, centred * slope + norm.bias, slope)
 
         def back(multiplier: Tensor, account: Account) -> Tensor:
-            """The multiplier of the input, from that of the output."""
             multiplier = share(multiplier, account)
             return multiplier - multiplier.mean(-1, keepdim=True)
 
@@ -72,7 +67,7 @@ class PlainRatio(Rule):
     def attention(self, seen: Attended) -> AttentionBack:
         """See `Rule`."""
         if not self.through_softmax:
-            return values_alone(seen)
+            return self.weighting(seen)
         # Each score counts twice, once for its query and once for its key.
         weighted = seen.weights * seen.scores
         from_scores = weighted @ seen.values - weighted.sum(-1, keepdim=True) * seen.outputs
@@ -80,10 +75,9 @@ class PlainRatio(Rule):
         share = self._share(contributed, seen.outputs.transpose(1, 2))
 
         def back(multiplier: Tensor, account: Account) -> AtAttention:
-            """The multiplier at each part of attention, from that of the output."""
             part, multiplier = seen.part(multiplier), share(multiplier, account)
-            _, at_scores = through_weights(part, multiplier)
-            return AtAttention(at_values(part, multiplier), *at_keys_and_queries(part, at_scores))
+            _, at_scores = part.through_weights(multiplier)
+            return AtAttention(part.at_values(multiplier), *part.at_keys_and_queries(at_scores))
 
         return back
 
@@ -97,7 +91,6 @@ class PlainRatio(Rule):
         lost = outputs * nothing if nothing.any() else None
 
         def share(multiplier: Tensor, account: Account) -> Tensor:
-            """The multiplier per unit of contribution, from that of the output."""
             if lost is not None:
                 account.absorb((multiplier * first(lost, multiplier)).flatten(3).sum(-1))
             return multiplier * first(scale, multiplier)
@@ -128,7 +121,6 @@ class PlainProduct(PlainRatio):
         at_scores = products / stabilised(summed, self.stabiliser)[..., None]
 
         def back(multiplier: Tensor, account: Account) -> AtAttention:
-            """The multiplier at each part of attention, from that of the output."""
             part = seen.part(multiplier)
             cut = (slice(len(multiplier)), slice(None), *(slice(size) for size in part.weights.shape[2:]))
             at_weights = torch.einsum("bgqhe,bhqke->bghqk", multiplier, at_sums[cut])
@@ -170,7 +162,6 @@ class AttnLrp(Rule):
         shut = (~closed).to(outputs) if closed.any() else None
 
         def back(multiplier: Tensor, account: Account) -> Tensor:
-            """The multiplier of the input, from that of the output."""
             if shut is not None:
                 multiplier = multiplier * first(shut, multiplier)
             if layer.bias is not None:
@@ -184,7 +175,6 @@ class AttnLrp(Rule):
         slope, _ = slope_of(norm, inputs)
 
         def back(multiplier: Tensor, account: Account) -> Tensor:
-            """The multiplier of the input, from that of the output."""
             account.absorb(multiplier @ norm.bias)
             multiplier = multiplier * first(slope, multiplier)
             return multiplier - multiplier.mean(-1, keepdim=True)
@@ -194,17 +184,16 @@ class AttnLrp(Rule):
     def attention(self, seen: Attended) -> AttentionBack:
         """See `Rule`."""
         if not self.through_softmax:
-            return values_alone(seen)
+            return self.weighting(seen)
         scores = seen.scores
         constant = seen.weights * (1 - scores + (seen.weights * scores).sum(-1, keepdim=True))
 
         def back(multiplier: Tensor, account: Account) -> AtAttention:
-            """The multiplier at each part of attention, from that of the output."""
             part, multiplier = seen.part(multiplier), multiplier / 2
-            at_weights, at_scores = through_weights(part, multiplier)
+            at_weights, at_scores = part.through_weights(multiplier)
             queries, keys = part.weights.shape[2:]
             ended = constant[: len(multiplier), :, :queries, :keys]
             account.absorb(torch.einsum("bghqk,bhqk->bgq", at_weights, ended))
-            return AtAttention(at_values(part, multiplier), *at_keys_and_queries(part, at_scores / 2))
+            return AtAttention(part.at_values(multiplier), *part.at_keys_and_queries(at_scores / 2))
 
         return back
