@@ -10,7 +10,7 @@ import pytest
 
 from heads.base.files import UserError
 from heads.model.shape import Head
-from heads.pruning.optimal import keep_optimal
+from heads.pruning.criteria import keep_optimal
 from heads.pruning.selection import keep_best, random_scores, reversed_scores, steps
 
 SCORES: dict[Head, float] = {
@@ -90,14 +90,14 @@ def test_the_optimal_choice_has_the_largest_sum_of_all_subsets_that_hold_the_lim
 
 
 def test_with_nothing_but_a_number_of_heads_the_optimum_is_the_best_heads_also_among_equals() -> None:
-    assert keep_optimal(SCORES, 4) == keep_best(SCORES, 4)
+    assert keep_optimal(SCORES, 4, {}) == keep_best(SCORES, 4)
     for seed in range(5):
         equal = {head: float(np.random.default_rng([seed, i]).integers(1, 3)) for i, head in enumerate(SCORES)}
-        assert keep_optimal(equal, 4) == keep_best(equal, 4)
+        assert keep_optimal(equal, 4, {}) == keep_best(equal, 4)
 
 
 def test_a_head_worth_less_than_nothing_is_left_out_even_where_there_is_room() -> None:
-    assert set(SCORES) - set(keep_optimal(SCORES, 7)) == {("dec_enc", 0, 1)}
+    assert set(SCORES) - set(keep_optimal(SCORES, 7, {})) == {("dec_enc", 0, 1)}
 
 
 def test_a_least_number_of_heads_in_a_layer_is_kept_though_they_are_the_worst() -> None:
@@ -107,7 +107,7 @@ def test_a_least_number_of_heads_in_a_layer_is_kept_though_they_are_the_worst() 
 
 def test_tiny_scores_are_told_apart_like_large_ones() -> None:
     small = {head: score * 1e-9 for head, score in SCORES.items()}
-    assert keep_optimal(small, 3) == keep_optimal(SCORES, 3)
+    assert keep_optimal(small, 3, {}) == keep_optimal(SCORES, 3, {})
 
 
 def test_limits_that_no_choice_holds_are_named_in_one_sentence() -> None:

@@ -34,7 +34,6 @@ MEASURING = (
     "syntax",
     "base.bootstrap",
     "pruning.criteria",
-    "pruning.optimal",
     "pruning.selection",
 )
 

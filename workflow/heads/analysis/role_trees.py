@@ -1,4 +1,4 @@
-"""Roles of heads on trees from several sources, and reports of sentences and relations that are missing."""
+"""Roles of heads on trees from several sources or at several checkpoints; reports of what the trees lack."""
 
 from __future__ import annotations
 
@@ -10,14 +10,19 @@ from pathlib import Path
 from typing import NamedTuple
 
 from heads.analysis.attention_weights import attend
+from heads.analysis.confidence import confidence
 from heads.analysis.roles import Row, Whole, positions, roles
 from heads.base.files import UserError
-from heads.config.analyses import RolesSettings
+from heads.config.analyses import ConfidenceSettings, RolesSettings
 from heads.model.encoder import Encoder
+from heads.model.folder import load_weights
 from heads.syntax.alignment import SHORTEST, Words, usable, words_of
 from heads.syntax.conllu import Sentence, check_same_sentences, read_conllu
+from heads.text.batches import Pairs
 from heads.text.vocabulary import Vocabulary
 
+MEASURED = ("accuracy", "low", "high", "baseline")
+DYNAMICS_COLUMNS = ("update", "finished", "layer", "head", "role", "name", *MEASURED)
 MOST_UNKNOWN = 0.1
 """Largest share of unknown subwords in the measured sentences. A treebank in the language of the training text has
 almost none, one in another alphabet about half: unknown subwords cover its letters, so that its words are aligned
@@ -51,6 +56,39 @@ def roles_on_trees(
         alignment.append({"trees": name, **counts})
         stand += [{"trees": name, **row} for row in positions(kept, settings.relations)]
     return rows, alignment, stand
+
+
+def dynamics_rows(
+    model: Encoder,
+    weights: Iterable[tuple[int, Path, int]],
+    pairs: Pairs,
+    sentences: Sequence[Words],
+    ranks: Whole,
+    *,
+    settings: RolesSettings,
+    how: ConfidenceSettings,
+) -> list[Row]:
+    """Rows as in DYNAMICS_COLUMNS for each checkpoint of one training: confidence, listed as a role, and measures.
+
+    The papers look at finished models. Where a role is missing, its curve says more: one that is still rising calls for
+    longer training, one that has levelled off far below its threshold for another text or model.
+
+    weights: update, file, and 1 for the finished model; they are loaded into `model`. pairs: what confidence is
+    measured on. sentences: what roles are measured on. ranks: of the source subwords, from `frequency_ranks`.
+    """
+    heads = [(layer, head) for _, layer, head in model.shape.heads(("enc_self",))]
+    rows: list[Row] = []
+    for update, path, finished in weights:
+        load_weights(model, path)
+        checkpoint: Row = {"update": update, "finished": finished}
+        batches = (batch for _, batch in pairs.in_order(how.batch_tokens, how.sentences or None))
+        for row in confidence(model, batches):
+            if row["attention"] == "enc_self":
+                place = {"layer": row["layer"], "head": row["head"], "role": "confidence", "name": ""}
+                rows.append({**checkpoint, **place, **dict.fromkeys(MEASURED), "accuracy": row["confidence"]})
+        for row in roles(attend(model, sentences, settings.batch_tokens), heads, ranks, settings):
+            rows.append({**checkpoint, **{name: row[name] for name in DYNAMICS_COLUMNS[2:]}})
+    return rows
 
 
 def measurable(

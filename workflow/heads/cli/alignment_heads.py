@@ -5,8 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from heads.analysis.alignment_heads import COLUMNS, alignment_heads
-from heads.analysis.alignment_pairs import golds_of
+from heads.analysis.alignment_heads import COLUMNS, alignment_heads, golds_of
 from heads.analysis.attention_weights import attend_to_source
 from heads.base.files import write_tsv
 from heads.cli._flags import add_device_arguments, add_settings_argument

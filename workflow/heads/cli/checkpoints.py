@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from heads.analysis.checkpoints import COLUMNS, checkpoint_rows
 from heads.analysis.masking import answers_of, load_with_heads, read_text
+from heads.analysis.masking_curve import CHECKPOINT_COLUMNS, checkpoint_rows
 from heads.base.files import write_tsv
 from heads.cli._flags import add_masking_arguments
 from heads.config.analyses import CheckpointsSettings, ImportanceSettings
@@ -46,5 +46,5 @@ def run(arguments: argparse.Namespace) -> str:
     given = read_text(arguments.source, arguments.references, arguments.target_bpe)
     text = answers_of(model, device, given, settings)
     rows = checkpoint_rows(model, weights, pairs, trained_on, *text, settings=settings, how=how, training=training)
-    write_tsv(arguments.out, rows, text[2].named(COLUMNS))
+    write_tsv(arguments.out, rows, text[2].named(CHECKPOINT_COLUMNS))
     return label_of(device)
