@@ -11,7 +11,7 @@ import pytest
 from heads.base.files import UserError
 from heads.model.shape import Head
 from heads.pruning.criteria import keep_optimal
-from heads.pruning.selection import keep_best, random_scores, reversed_scores, steps
+from heads.pruning.selection import keep_best, random_scores, steps
 
 SCORES: dict[Head, float] = {
     ("dec_enc", 0, 0): 5.0,
@@ -27,12 +27,6 @@ SCORES: dict[Head, float] = {
 def test_the_best_heads_are_kept_and_among_equals_the_first_of_the_tables() -> None:
     assert keep_best(SCORES, 4) == [("enc_self", 0, 1), ("enc_self", 1, 0), ("dec_self", 1, 3), ("dec_enc", 0, 0)]
     assert keep_best(dict(reversed(SCORES.items())), 4) == keep_best(SCORES, 4)
-
-
-def test_the_reversed_control_keeps_what_the_best_choice_would_drop() -> None:
-    distinct = {head: score + 0.01 * i for i, (head, score) in enumerate(SCORES.items())}
-    worst = keep_best(reversed_scores(distinct), 3)
-    assert set(worst) | set(keep_best(distinct, 4)) == set(SCORES)
 
 
 def test_random_heads_are_each_kept_equally_often_and_the_same_for_the_same_seed() -> None:

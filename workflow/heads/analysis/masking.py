@@ -23,7 +23,7 @@ from heads.model.prefixes import Prefixes
 from heads.model.sentence_encoder import SentenceEncoder
 from heads.model.sublayers import Gates
 from heads.model.transformer import Transformer
-from heads.text.batches import Pairs, cut, pad
+from heads.text.batches import cut, pad
 from heads.text.encoding import Encodes, opened
 from heads.text.labels import Labels
 from heads.text.vocabulary import Tokens, Vocabulary
@@ -80,8 +80,9 @@ def answers_of(
         assert isinstance(model, Transformer)
         pairs = every_pair(tokens)
         if much_alike and search.beam == 1:
-            return partial(_drafted, Drafted(model, pairs, search, device), target), lines, BLEU
-        return partial(_translated, model, pairs, target, search, device), lines, BLEU
+            drafted = Drafted(model, pairs, search, device)
+            return lambda gates: target.decode([ids for _, ids in sorted(drafted(gates).items())]), lines, BLEU
+        return lambda gates: searched(model, pairs, target, search, device, gates)[1], lines, BLEU
     prefixes = Prefixes(model) if much_alike else None
     if isinstance(model, SentenceEncoder):
         embed = partial(vectors, model, tokens, device, len(lines), prefixes=prefixes)
@@ -89,22 +90,6 @@ def answers_of(
     assert isinstance(target, Labels)
     examples = (tokens, target, device, search.batch_tokens, len(lines))
     return partial(classified, model, *examples, prefixes=prefixes), lines, ACCURACY
-
-
-def _translated(
-    model: Transformer,
-    pairs: Pairs,
-    vocabulary: Vocabulary,
-    search: TranslateSettings,
-    device: torch.device,
-    gates: Gates | None,
-) -> list[str]:
-    return searched(model, pairs, vocabulary, search, device, gates)[1]
-
-
-def _drafted(drafted: Drafted, vocabulary: Vocabulary, gates: Gates | None) -> list[str]:
-    found = drafted(gates)
-    return vocabulary.decode([found[number] for number in sorted(found)])
 
 
 @torch.inference_mode()

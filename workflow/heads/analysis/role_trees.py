@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import sys
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
@@ -96,11 +96,31 @@ def measurable(
 ) -> tuple[list[Words], dict[str, int | float | None]]:
     """The measurable sentences of a treebank, and the counts of `usable` for all sentences read.
 
-    What is missing is reported on standard error. Raises UserError for trees that cannot be measured.
+    Reports on standard error how much can be measured. Raises UserError if nothing can, or if the text is not in the
+    source language.
     """
     trees = islice(treebank.sentences, settings.sentences or None)
     kept, counts = usable(words_of(trees, vocabulary), settings.max_subwords)
-    _tell(treebank.name, kept, counts, settings)
+    reasons = (
+        f"{counts['too_short']} with fewer than {SHORTEST} words, {counts['too_long']} with more than "
+        f"{settings.max_subwords} subwords, {counts['not_aligned']} with words that subwords do not cover exactly"
+    )
+    if not kept:
+        raise UserError(
+            f"{treebank.name}: none of its {counts['sentences']} sentences can be measured ({reasons}): "
+            "give a treebank in the source language, with one sentence per tree."
+        )
+    unknown = sum(words.unknown for words in kept) / sum(len(words.subwords) for words in kept)
+    if unknown > MOST_UNKNOWN:
+        raise UserError(
+            f"{treebank.name}: {unknown:.0%} of the subwords of its sentences are unknown to the vocabulary, more than "
+            f"{MOST_UNKNOWN:.0%}: give a treebank in the source language."
+        )
+    told = [f"{counts['aligned_words']} of {counts['tree_words']} words are aligned with subwords"]
+    if len(kept) != counts["sentences"]:
+        told.append(f"{len(kept)} of {counts['sentences']} sentences measured; left out: {reasons}")
+    for sentence in (*told, *missing_relations(kept, settings.relations)):
+        print(f"{treebank.name}: {sentence}", file=sys.stderr)
     return kept, counts
 
 
@@ -124,35 +144,6 @@ def in_order_of(paths: Mapping[str, Path], settings: RolesSettings) -> dict[str,
 def read_treebank(path: Path) -> Treebank:
     """The trees of a CoNLL-U file."""
     return Treebank(str(path), read_conllu(path))
-
-
-def _tell(name: str, kept: Collection[Words], counts: Mapping[str, object], settings: RolesSettings) -> None:
-    """Report on standard error how much of a treebank can be measured.
-
-    Raises UserError if no sentence can be measured or if the text is not in the source language.
-    """
-    reasons = (
-        f"{counts['too_short']} with fewer than {SHORTEST} words, {counts['too_long']} with more than "
-        f"{settings.max_subwords} subwords, {counts['not_aligned']} with words that subwords do not cover exactly"
-    )
-    if not kept:
-        raise UserError(
-            f"{name}: none of its {counts['sentences']} sentences can be measured ({reasons}): "
-            "give a treebank in the source language, with one sentence per tree."
-        )
-    unknown = sum(words.unknown for words in kept) / sum(len(words.subwords) for words in kept)
-    if unknown > MOST_UNKNOWN:
-        raise UserError(
-            f"{name}: {unknown:.0%} of the subwords of its sentences are unknown to the vocabulary, more than "
-            f"{MOST_UNKNOWN:.0%}: give a treebank in the source language."
-        )
-    print(
-        f"{name}: {counts['aligned_words']} of {counts['tree_words']} words are aligned with subwords", file=sys.stderr
-    )
-    if len(kept) != counts["sentences"]:
-        print(f"{name}: {len(kept)} of {counts['sentences']} sentences measured; left out: {reasons}", file=sys.stderr)
-    for sentence in missing_relations(kept, settings.relations):
-        print(f"{name}: {sentence}", file=sys.stderr)
 
 
 def missing_relations(sentences: Iterable[Words], relations: Sequence[str]) -> list[str]:

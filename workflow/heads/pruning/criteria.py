@@ -18,7 +18,7 @@ from heads.base.files import UserError, read_tsv
 from heads.base.names import HEAD
 from heads.base.targets import Target
 from heads.model.shape import Head, shape_of
-from heads.pruning.selection import Scores, keep_best, place, random_scores, ranked, reversed_scores
+from heads.pruning.selection import Scores, keep_best, place, random_scores, ranked
 
 COLUMNS = ("method", "budget", *HEAD, "open")
 OPTIMAL = "optimal"
@@ -53,7 +53,7 @@ def scores_of(name: str, measured: Measured) -> dict[Head, float]:
     was not measured.
     """
     if name == "reversed":
-        return reversed_scores(scores_of("example_layer", measured))
+        return {head: -score for head, score in scores_of("example_layer", measured).items()}
     rows = measured.tables[MEASURED_IN[name]]
     sign, column = 1, name
     if name == "ablation":

@@ -35,11 +35,6 @@ def ranked(scores: Scores) -> list[Head]:
     return sorted(scores, key=lambda head: (-scores[head], place(head)))
 
 
-def reversed_scores(scores: Scores) -> dict[Head, float]:
-    """Negated scores, for the control that keeps the worst heads."""
-    return {head: -score for head, score in scores.items()}
-
-
 def random_scores(heads: Collection[Head], seed: int) -> dict[Head, float]:
     """Scores of a random order for a control: all orders are equally likely, and a seed always gives the same."""
     order = np.random.default_rng(seed).permutation(len(heads)).tolist()

@@ -109,7 +109,11 @@ def attention(part: SelfAttention | CrossAttention, rule: Rule, trace: Trace, me
         return around(rule, name, states, residual, bias, None if bias is None else ending(rule.worth(bias)))
     entered = residual.enter(states)
     attended = entered if memory is None else memory
-    seen = seen_by(module, trace, name, entered, attended)
+    queries, keys = module.split(module.query(entered)), module.split(module.key(attended))
+    # The traced values, not recomputed ones: the output at a position that sees only one value equals it to the last
+    # bit, and a rounding difference would be mistaken for an effect of the weights.
+    values, weights, outputs = (trace[f"{name}.{traced}"] for traced in ("values", "weights", "heads"))
+    seen = Attended(queries, keys, values, weights, outputs, attended is entered)
     merged = seen.outputs.transpose(1, 2).flatten(2)
     change = module.output(merged)
     project = rule.linear(module.output, merged, change)
@@ -157,15 +161,6 @@ def ending(worth: Tensor) -> Inside:
         return Given()
 
     return inside
-
-
-def seen_by(module: Attention, trace: Trace, name: str, entered: Tensor, attended: Tensor) -> Attended:
-    """The tensors of a traced attention."""
-    queries, keys = module.split(module.query(entered)), module.split(module.key(attended))
-    # The traced values, not recomputed ones: the output at a position that sees only one value equals it to the last
-    # bit, and a rounding difference would be mistaken for an effect of the weights.
-    values, weights, outputs = (trace[f"{name}.{part}"] for part in ("values", "weights", "heads"))
-    return Attended(queries, keys, values, weights, outputs, attended is entered)
 
 
 def recurrence(part: Recurrence, rule: Rule, trace: Trace) -> WayBack:
