@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Sequence
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from heads.model.attention import Attention
 from heads.model.feedforward import FeedForward
@@ -34,7 +34,10 @@ def attended(heads: int, mask: Tensor) -> Core:
 
 
 class Code2019:
-    """Every operation is a function of inputs plus eps; relevance / outputs is propagated back by gradients."""
+    """Every operation is a function of inputs plus eps; relevance / outputs is propagated back by gradients.
+
+    Layer norms pass relevance on unchanged.
+    """
 
     def __init__(self, eps: float) -> None:
         self.eps = eps
@@ -56,10 +59,6 @@ class Code2019:
         """A map [V, U] of inputs [Q, U]: no bias; no weight below eps."""
         raising = weight.detach().maximum(torch.full_like(weight, self.eps))
         return self.through(lambda x: x @ raising.T, [inputs], relevance)[0]
-
-    def norm(self, norm: nn.Module, inputs: Tensor, relevance: Tensor) -> Tensor:
-        """A layer norm [Q, D] passes relevance on unchanged."""
-        return relevance
 
     def add(self, stream: Tensor, change: Tensor, relevance: Tensor) -> Parts:
         """A sum [Q, D]."""
@@ -84,7 +83,6 @@ class ReleasedTwin(Twin):
         start[step, self.logits[step].argmax()] = 1.0
         projection = self.model.projection
         relevance = self.code.dense(self.output, projection.weight, projection.bias, start)
-        relevance = self.code.norm(self.model.decoder_norm, self.decoder_top, relevance)
         at_memory, amount = torch.zeros_like(self.memory), 0.0
         for taken in reversed(self.sums["decoder"]):
             relevance, beyond = self.through_sum(taken, relevance, met)
@@ -92,16 +90,14 @@ class ReleasedTwin(Twin):
         prefix = relevance.sum()
         if amount:
             at_memory = at_memory * amount / at_memory.abs().sum()
-        relevance = self.code.norm(self.model.encoder_norm, self.encoder_top, at_memory)
+        relevance = at_memory
         for taken in reversed(self.sums["encoder"]):
             relevance, _ = self.through_sum(taken, relevance, met)
         return met, float(relevance.sum() + prefix)
 
     def through_sum(self, taken: Sum, relevance: Tensor, met: dict[str, Tensor]) -> tuple[Tensor, Tensor]:
         """See `Twin.through_sum`."""
-        original, norm, beyond = relevance.abs().sum(), taken.residual.norm, torch.zeros(())
-        if not taken.residual.pre_norm:
-            relevance = self.code.norm(norm, taken.stream + taken.change, relevance)
+        original, beyond = relevance.abs().sum(), torch.zeros(())
         if isinstance(taken.part, Attention) and taken.part.heads == 0:
             met[taken.name] = torch.zeros(0)
             return relevance, beyond
@@ -111,8 +107,6 @@ class ReleasedTwin(Twin):
         else:
             assert isinstance(taken.part, Attention), "the codes know no recurrent unit"
             inside, beyond, met[taken.name] = self.through_attention(taken, taken.part, inside)
-        if taken.residual.pre_norm:
-            inside = self.code.norm(norm, taken.stream, inside)
         amount = inside.abs().sum() + stream.abs().sum()
         relevance = (inside + stream) * amount / (inside + stream).abs().sum()
         if taken.name.startswith("dec_enc"):

@@ -65,17 +65,6 @@ def test_a_linear_map_keeps_steps_apart_that_are_positions(rule: Rule, code: Cod
 
 @code
 @torch.no_grad()
-def test_a_layer_norm_shares_relevance_as_the_code_does(rule: Rule, code: Code2019) -> None:
-    norm, inputs, relevance = nn.LayerNorm(5, eps=0.1).double(), randn(2, 3, 5) + 0.5, positive(2, 3, 3, 5)
-    norm.weight.copy_(randn(5, seed=2))
-    norm.bias.copy_(randn(5, seed=3))
-    found = rule.norm(norm, inputs)(relevance, account())
-    for b, g in steps():
-        torch.testing.assert_close(found[b, g], code.norm(norm, inputs[b], relevance[b, g]))
-
-
-@code
-@torch.no_grad()
 def test_a_residual_sum_shares_relevance_as_the_code_does(rule: Rule, code: Code2019) -> None:
     stream, change, relevance = randn(2, 3, 5), randn(2, 3, 5, seed=2), positive(2, 3, 3, 5)
     found = rule.add(stream, change)(relevance, account())

@@ -14,7 +14,7 @@ from heads.base.files import UserError, read_tsv, write_json, write_text, write_
 from heads.base.names import ATTENTIONS
 from heads.base.targets import Target
 from heads.model.shape import Head
-from heads.pruning.criteria import Measured, choose, scores_of, selection_rows
+from heads.pruning.criteria import Measured, choose, selection_rows
 from shape_facts import facts_with_shape
 
 LIVE = {"enc_self": [[0, 1], [0, 2]], "dec_self": [[1], []], "dec_enc": [[0, 1], [1]]}
@@ -68,15 +68,20 @@ def test_what_is_asked_of_one_layer_goes_before_what_is_asked_of_all() -> None:
         least_of({"enc_self.9": 1}, heads, "at_least")
 
 
+def command(folder: Path, at_least: str) -> list[str]:
+    """Write what the command reads, importance alone of all measures; its words but for the targets."""
+    write_json(folder / "model.json", {"shape": facts_with_shape(LIVE)})
+    table = MEASURED.tables["importance.tsv"]
+    write_tsv(folder / "importance.tsv", table, tuple(table[0]))
+    write_text(folder / "s.yaml", f"selection: {{at_least: {at_least}, resamples: 100}}\n")
+    paths = {"settings": "s.yaml", "baseline": "", "out": "selection.tsv"}
+    return ["selection", *(f"--{flag}={folder / name}" for flag, name in paths.items())]
+
+
 def test_a_budget_below_the_least_numbers_is_one_sentence_without_traceback(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    write_json(tmp_path / "model.json", {"shape": facts_with_shape(LIVE)})
-    table = MEASURED.tables["importance.tsv"]
-    write_tsv(tmp_path / "importance.tsv", table, tuple(table[0]))
-    write_text(tmp_path / "s.yaml", "selection: {at_least: {enc_self: 1, dec_enc.0: 2}, resamples: 100}\n")
-    out = tmp_path / "selection.tsv"
-    words = ["selection", "--settings", str(tmp_path / "s.yaml"), "--baseline", str(tmp_path), "--out", str(out)]
+    words, out = command(tmp_path, "{enc_self: 1, dec_enc.0: 2}"), tmp_path / "selection.tsv"
     assert main([*words, "--targets", "optimal-3"]) == 1
     said = capsys.readouterr().err
     assert said.startswith("error: optimal-3: no choice among 8 heads has at most 3 heads")
@@ -98,12 +103,6 @@ def test_a_method_that_there_is_not_is_named(target: str) -> None:
         Target.parse(target, by_gates=False)
 
 
-def test_a_head_that_was_not_measured_is_an_error_of_the_user() -> None:
-    fewer = Measured(HEADS, {"confidence.tsv": MEASURED.tables["confidence.tsv"][1:]})
-    with pytest.raises(UserError, match=r"confidence\.tsv lacks head .*enc_self"):
-        scores_of("confidence", fewer)
-
-
 def test_every_head_has_a_row_for_every_target_and_budgets_are_held() -> None:
     targets = [f"{method.replace('random', 'random3')}-{n}" for method in MEASURED_IN for n in (2, 8)]
     table = selection_rows([Target.parse(target) for target in targets], MEASURED, NONE)
@@ -119,10 +118,11 @@ def test_only_the_measures_that_the_methods_need_are_asked_for() -> None:
     assert files_of(["lrp", "optimal", "token"]) == ["model.json", "lrp.tsv", "importance.tsv"]
 
 
-def test_a_measure_that_lost_its_end_or_a_number_is_named() -> None:
-    for value, reason in (("", "is damaged"), ("nan", "lacks head .'enc_self', 0, 1.")):
-        rows = [dict(row) for row in MEASURED.tables["confidence.tsv"]]
-        rows[1]["confidence"] = value
+def test_a_measure_that_lost_its_end_a_number_or_a_head_is_named() -> None:
+    first, second, *others = MEASURED.tables["confidence.tsv"]
+    lost = "lacks head .'enc_self', 0, 1."
+    for value, reason in (("", "is damaged"), ("nan", lost), (None, lost)):
+        rows = [first, *([{**second, "confidence": value}] if value is not None else []), *others]
         with pytest.raises(UserError, match=rf"confidence-2: confidence\.tsv {reason}"):
             chosen("confidence-2", Measured(HEADS, {"confidence.tsv": rows}), NONE)
 
@@ -131,12 +131,8 @@ def test_a_measure_that_lost_its_end_or_a_number_is_named() -> None:
 def test_a_wrong_target_or_a_measure_cut_off_ends_the_command_in_one_sentence(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], targets: list[str]
 ) -> None:
-    write_json(tmp_path / "model.json", {"shape": facts_with_shape(LIVE)})
-    path = tmp_path / "importance.tsv"
-    write_tsv(path, MEASURED.tables[path.name], tuple(MEASURED.tables[path.name][0]))
+    words, out, path = command(tmp_path, "{}"), tmp_path / "selection.tsv", tmp_path / "importance.tsv"
     path.write_bytes(path.read_bytes()[:-9])
-    write_text(tmp_path / "s.yaml", "selection: {at_least: {}, resamples: 100}\n")
-    words = ["selection", "--settings", str(tmp_path / "s.yaml"), "--baseline", str(tmp_path)]
-    assert main([*words, "--out", str(tmp_path / "out.tsv"), "--targets", *targets]) == 1
+    assert main([*words, "--targets", *targets]) == 1
     said = capsys.readouterr().err
-    assert (targets[-1] in said or str(path) in said) and said.count("\n") == 1 and not (tmp_path / "out.tsv").exists()
+    assert (targets[-1] in said or str(path) in said) and said.count("\n") == 1 and not out.exists()
