@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import torch
+from test_permutations import REFERENCES
 
 from few_heads import USEFUL, random_batch, translator, with_useful_heads
 from heads.analysis.ablation import (
@@ -24,7 +25,6 @@ from heads.model.transformer import Transformer
 from heads.pruning.selection import keep_best
 
 LIVE = {"enc_self": ((0, 2), ()), "dec_self": ((1,), (0, 1, 2)), "dec_enc": ((2,), (0, 1))}
-REFERENCES = [f"the {i} cats sat on mat number {i * i} and slept" for i in range(40)]
 
 
 def test_a_head_masked_by_its_gate_is_the_same_as_one_that_is_gone(tiny_model: Callable[..., Transformer]) -> None:
