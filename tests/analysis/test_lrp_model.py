@@ -120,9 +120,9 @@ def test_the_walk_of_all_steps_equals_a_plain_walk_of_each(
 @torch.no_grad()
 def test_the_walk_by_the_released_code_equals_that_code(eps: float, order: str, live: LiveHeads | None) -> None:
     """The position of eps matters only when it is large."""
-    code = partial(ReleasedTwin, code=Code2019(eps))
+    twin = partial(ReleasedTwin, rule=Code2019(eps))
     model, batch = random_model(pre_norm=order == "pre-norm", live=live), random_batch([(3, 4), (2, 2)])
-    found, expected = head_relevance(model, batch, Voita2019(eps)), walks(code, model, batch)
+    found, expected = head_relevance(model, batch, Voita2019(eps)), walks(twin, model, batch)
     assert len(expected) == 8
     for step, (met, _, _) in enumerate(expected):
         for kind, layer in itertools.product(ATTENTIONS, range(2)):
