@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from safetensors.numpy import save_file
 
-from heads.__main__ import main
 from heads.analysis.confidence import confidence
-from heads.base.files import read_tsv
 from heads.base.names import ATTENTIONS
 from heads.model.attention import Trace
-from heads.model.folder import save_folder
 from heads.model.transformer import Transformer
 from heads.text.batches import make_batch
 
@@ -74,18 +68,3 @@ def test_companions_and_padding_change_no_confidence(tiny_model: NewModel) -> No
 
 def test_without_sentences_confidence_is_unknown_rather_than_zero(tiny_model: NewModel) -> None:
     assert {row["confidence"] for row in confidence(tiny_model(), [])} == {None}
-
-
-def test_the_command_writes_the_table_of_the_first_sentences(tiny_model: NewModel, tmp_path: Path) -> None:
-    model = tiny_model(live_heads=PRUNED).float()
-    save_folder(model, tmp_path / "model", {}, {})
-    for name, side in [("source", SOURCES), ("target", TARGETS)]:
-        offsets = np.cumsum([0, *map(len, side)]).astype(np.int64)
-        save_file({"ids": np.concatenate(side), "offsets": offsets}, tmp_path / name)
-    settings = json.dumps({"confidence": {"sentences": 3, "batch_tokens": 6}})
-    flags = [f"--{name}={tmp_path / name}" for name in ("model", "source", "target", "out")]
-    assert main(["confidence", *flags, "--settings", settings, "--device", "cpu"]) == 0
-    expected = confidence(model, [make_batch(SOURCES[:3], TARGETS[:3])])
-    written = read_tsv(tmp_path / "out")
-    assert [row["head"] for row in written] == [str(row["head"]) for row in expected]
-    assert [float(row["confidence"]) for row in written] == pytest.approx([row["confidence"] for row in expected], 1e-5)

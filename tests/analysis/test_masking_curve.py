@@ -1,4 +1,4 @@
-"""Masking more and more heads: which are masked at each step, the translations, and the orders."""
+"""Masking heads, by one, by layers, and more and more: which are masked at each step, the translations, the orders."""
 
 from __future__ import annotations
 
@@ -11,11 +11,14 @@ import torch
 from safetensors.numpy import save_file
 from test_permutations import REFERENCES, worsened
 
+from few_heads import random_batch
+from heads.analysis.ablation import ablation_rows, gates_without, kept_alone, masked_alone
 from heads.analysis.masking import load_with_heads, read_text
 from heads.analysis.masking_curve import Row, ablation_order, by_attention, curve_rows, importance_orders, random_orders
 from heads.base.files import UserError, write_lines
 from heads.model.folder import save_folder
-from heads.model.shape import Head
+from heads.model.head_removal import prune
+from heads.model.shape import Head, ModelShape
 from heads.model.sublayers import Gates
 from heads.model.transformer import Transformer
 from heads.pruning.selection import random_scores, ranked
@@ -23,7 +26,39 @@ from heads.translation.beam_search import bleu, bleu_statistics
 from heads.translation.bleu import bleu_of
 
 NewModel = Callable[..., Transformer]
+LIVE = {"enc_self": ((0, 2), ()), "dec_self": ((1,), (0, 1, 2)), "dec_enc": ((2,), (0, 1))}
 SENTENCE = "the old farmers sold their excellent tools yesterday at the large market in town before it rained ."
+
+
+def test_a_head_masked_by_its_gate_is_the_same_as_one_that_is_gone(tiny_model: NewModel) -> None:
+    model, batch = tiny_model(live_heads=LIVE), random_batch(3, 1)
+    gates = gates_without(model, [("dec_self", 1, 2), ("enc_self", 0, 0)])
+    smaller = prune(model, {kind: [[bool(g) for g in gate] for gate in layers] for kind, layers in gates.items()})
+    assert smaller.shape.live_heads["dec_self"] == ((1,), (0, 1))
+    assert smaller.shape.live_heads["enc_self"] == ((2,), ())
+    inputs = (batch.source, batch.source_mask, batch.target_input)
+    torch.testing.assert_close(model(*inputs, gates), smaller(*inputs))
+
+
+def test_each_head_is_masked_alone_or_left_alone_in_its_layer(tiny_shape: Callable[..., ModelShape]) -> None:
+    shape = tiny_shape(live_heads=LIVE)
+    assert masked_alone(shape) == {head: {head} for head in shape.heads()}
+    alone = kept_alone(shape)
+    assert tuple(alone) == shape.heads()
+    assert alone["dec_self", 1, 1] == {("dec_self", 1, 0), ("dec_self", 1, 2)}
+    assert alone["dec_self", 0, 1] == set()
+
+
+def test_a_case_that_masks_nothing_is_not_translated_again(tiny_model: NewModel) -> None:
+    model, calls = tiny_model(live_heads=LIVE), []
+
+    def translate(gates: Gates | None) -> list[str]:
+        calls.append(gates)
+        return REFERENCES
+
+    rows = ablation_rows(model, kept_alone(model.shape), translate, REFERENCES, resamples=10)
+    assert len(rows) == 9
+    assert len(calls) == 1 + 7  # dec_self and dec_enc of layer 0 have one head each
 
 
 class Recorder:
