@@ -34,10 +34,7 @@ VECTORS_BATCH_TOKENS = 4096
 
 
 def load_with_heads(folder: Path, device: torch.device) -> Encoder:
-    """The model of a folder, on the device.
-
-    Raises UserError if it has no head to mask.
-    """
+    """The model of a folder, on the device. Raises UserError if it has no head to mask."""
     loaded = load_model(folder).to(device)
     if not loaded.shape.heads():
         raise UserError(f"{folder} holds a model without any heads, so there is nothing to mask: give another run.")
