@@ -1,4 +1,4 @@
-"""The four forms of head importance against finite differences of the loss, and on models with known heads."""
+"""The four forms of head importance against finite differences of the loss."""
 
 from __future__ import annotations
 

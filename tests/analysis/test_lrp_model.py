@@ -1,4 +1,4 @@
-"""LRP through the whole model against a plain reimplementation, and properties that must hold."""
+"""LRP through the whole model against plain reimplementations, and properties that must hold."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether BLEU differs: p-values against all permutations of the text, on similar and different systems."""
+"""Whether BLEU differs: p-values against all permutations of the text, and as often as they should on equal systems."""
 
 from __future__ import annotations
 
