@@ -305,8 +305,7 @@ def test_the_command_writes_the_table_of_the_generated_batches_and_tells_what_is
     assert [row["steps"] for row in found] == [str(row["steps"]) for row in expected]
 
 
-def test_the_command_obeys_the_rules_their_order_and_the_stabiliser(tmp_path: Path) -> None:
-    """And takes all sentences for 0."""
+def test_the_command_obeys_the_rules_their_order_and_the_stabiliser_and_reads_all_for_zero(tmp_path: Path) -> None:
     model, lengths = random_model(pre_norm=True).float(), [(3, 4), (2, 2), (5, 1)]
     settings = "{sentences: 0, batch_tokens: 100, stabiliser: 0.01, rules: [voita-2019, plain-product]}"
     run_command(tmp_path, model, random_pairs(lengths), settings)

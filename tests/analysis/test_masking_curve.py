@@ -14,14 +14,14 @@ from test_permutations import REFERENCES, worsened
 from few_heads import random_batch
 from heads.analysis.ablation import ablation_rows, gates_without, kept_alone, masked_alone
 from heads.analysis.masking import load_with_heads, read_text
-from heads.analysis.masking_curve import Row, ablation_order, by_attention, curve_rows, importance_orders, random_orders
+from heads.analysis.masking_curve import Row, by_attention, curve_rows, importance_orders, random_orders
 from heads.base.files import UserError, write_lines
 from heads.model.folder import save_folder
 from heads.model.head_removal import prune
 from heads.model.shape import Head, ModelShape
 from heads.model.sublayers import Gates
 from heads.model.transformer import Transformer
-from heads.pruning.selection import random_scores, ranked
+from heads.pruning.selection import random_scores
 from heads.translation.beam_search import bleu, bleu_statistics
 from heads.translation.bleu import bleu_of
 
@@ -181,12 +181,6 @@ def test_the_kinds_of_attention_share_out_all_heads(tiny_model: NewModel) -> Non
     parts = by_attention(orders["random-1"])
     assert list(parts) == ["enc_self", "dec_enc"]
     assert {head: score for part in parts.values() for head, score in part.items()} == orders["random-1"]
-
-
-def test_the_head_whose_absence_costs_most_ranks_first() -> None:
-    place = {"attention": "dec_enc", "layer": "1"}
-    rows = [{**place, "head": str(head), "bleu_change": change} for head, change in enumerate(("0.3", "-8", "-0.1"))]
-    assert [head for _, _, head in ranked(ablation_order(rows))] == [1, 2, 0]
 
 
 def test_orders_by_importance_take_the_normalised_score_of_their_form() -> None:
