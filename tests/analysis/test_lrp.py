@@ -65,7 +65,7 @@ def test_a_linear_layer_shares_relevance_as_its_matrix_says(name: str, bias: str
     layer.weight[:2] = torch.stack([-inputs[0, 0], inputs[0, 0]])
     outputs, offset = layer(inputs), layer.bias if bias else torch.zeros(7, dtype=torch.float64)
     outputs = outputs.relu() if relu else outputs
-    back = rule_of(name, 1e-13).linear(layer, inputs, outputs)
+    back = rule_of(name, 1e-13).linear(layer.weight, layer.bias, inputs, outputs)
     assert_shares_out(RULES[name], back, inputs, outputs, layer.weight.expand(2, 3, 7, 6), offset)
 
 
@@ -109,7 +109,8 @@ def test_what_nothing_contributed_to_is_absorbed_and_not_lost(name: str) -> None
     account = Account(torch.zeros(1, 1, 1, dtype=torch.float64))
     multiplier = randn(1, 1, 1, 3)
     outputs = layer(inputs)
-    received = inputs[:, None] * rule_of(name, 1e-13).linear(layer, inputs, outputs)(multiplier, account)
+    back = rule_of(name, 1e-13).linear(layer.weight, layer.bias, inputs, outputs)
+    received = inputs[:, None] * back(multiplier, account)
     assert not received.any()
     torch.testing.assert_close(account.absorbed, (multiplier * outputs).sum(-1))
 

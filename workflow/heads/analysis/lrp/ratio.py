@@ -16,7 +16,6 @@ from heads.analysis.lrp.rules import (
     Attended,
     AttentionBack,
     Back,
-    Joint,
     Rule,
     first,
     slope_of,
@@ -46,12 +45,12 @@ class PlainRatio(Rule):
         scale = logits / stabilised(logits - bias, self.stabiliser)
         return weight * scale[:, :, None], torch.zeros_like(logits)
 
-    def linear(self, layer: nn.Linear | Joint, inputs: Tensor, outputs: Tensor) -> Back:
+    def linear(self, weight: Tensor, bias: Tensor | None, inputs: Tensor, outputs: Tensor) -> Back:
         """See `Rule`."""
-        if layer.bias is None and not (outputs == 0).any():  # outputs closed by a ReLU have nothing to distribute
-            return lambda multiplier, account: multiplier @ layer.weight
-        share = self._share(inputs @ layer.weight.T, outputs)
-        return lambda multiplier, account: share(multiplier, account) @ layer.weight
+        if bias is None and not (outputs == 0).any():  # outputs closed by a ReLU have nothing to distribute
+            return lambda multiplier, account: multiplier @ weight
+        share = self._share(inputs @ weight.T, outputs)
+        return lambda multiplier, account: share(multiplier, account) @ weight
 
     def norm(self, norm: nn.LayerNorm, inputs: Tensor) -> Back:
         """See `Rule`."""
@@ -155,7 +154,7 @@ class AttnLrp(Rule):
         """See `Rule`."""
         return weight, bias
 
-    def linear(self, layer: nn.Linear | Joint, inputs: Tensor, outputs: Tensor) -> Back:
+    def linear(self, weight: Tensor, bias: Tensor | None, inputs: Tensor, outputs: Tensor) -> Back:
         """See `Rule`."""
         # Without a ReLU, an output of exactly zero also counts as closed; it has no relevance anyway.
         closed = outputs == 0
@@ -164,9 +163,9 @@ class AttnLrp(Rule):
         def back(multiplier: Tensor, account: Account) -> Tensor:
             if shut is not None:
                 multiplier = multiplier * first(shut, multiplier)
-            if layer.bias is not None:
-                account.absorb(multiplier @ layer.bias)
-            return multiplier @ layer.weight
+            if bias is not None:
+                account.absorb(multiplier @ bias)
+            return multiplier @ weight
 
         return back
 

@@ -27,18 +27,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor, nn
 
-from heads.analysis.lrp.rules import (
-    Account,
-    AtAttention,
-    Attended,
-    AttentionBack,
-    Back,
-    Fork,
-    Joint,
-    Rule,
-    first,
-    unchanged,
-)
+from heads.analysis.lrp.rules import Account, AtAttention, Attended, AttentionBack, Back, Fork, Rule, first, unchanged
 from heads.base.files import UserError
 
 
@@ -84,9 +73,9 @@ class Voita2019(Rule):
         received = (contributions / contributions.sum(-1, keepdim=True)).abs()
         return received / (received.sum(-1, keepdim=True) + self.eps), torch.zeros_like(logits)
 
-    def linear(self, layer: nn.Linear | Joint, inputs: Tensor, outputs: Tensor) -> Back:
+    def linear(self, weight: Tensor, bias: Tensor | None, inputs: Tensor, outputs: Tensor) -> Back:
         """See `Rule`."""
-        raising, moved = layer.weight.clamp(min=self.eps), inputs + self.eps
+        raising, moved = weight.clamp(min=self.eps), inputs + self.eps
         sums = moved @ raising.T
 
         def back(relevance: Tensor, account: Account) -> Tensor:

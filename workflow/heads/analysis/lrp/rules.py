@@ -19,7 +19,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -134,14 +133,6 @@ AttentionBack = Callable[[Tensor, Account], AtAttention]
 """From multipliers [B, G, Q, H, E] of head outputs to those of the attention's inputs."""
 
 
-class Joint(NamedTuple):
-    """Linear maps of the same inputs, as one map to all their outputs."""
-
-    weight: Tensor
-    """[V, D]"""
-    bias: Tensor | None
-
-
 class Rule:
     """Base class of rules, with one method for each operation of the Transformer.
 
@@ -177,8 +168,8 @@ class Rule:
         """
         raise NotImplementedError
 
-    def linear(self, layer: nn.Linear | Joint, inputs: Tensor, outputs: Tensor) -> Back:
-        """The way back through a linear layer, with or without a ReLU after it: [B, Q, D] in, [B, Q, V] out."""
+    def linear(self, weight: Tensor, bias: Tensor | None, inputs: Tensor, outputs: Tensor) -> Back:
+        """The way back through a linear map [V, D], with or without a ReLU after it: [B, Q, D] in, [B, Q, V] out."""
         raise NotImplementedError
 
     def activation(self, sums: Tensor, hidden: Tensor) -> Back:

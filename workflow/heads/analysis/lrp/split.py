@@ -20,18 +20,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor, nn
 
-from heads.analysis.lrp.rules import (
-    Account,
-    AtAttention,
-    Attended,
-    AttentionBack,
-    Back,
-    Fork,
-    Joint,
-    Rule,
-    first,
-    slope_of,
-)
+from heads.analysis.lrp.rules import Account, AtAttention, Attended, AttentionBack, Back, Fork, Rule, first, slope_of
 
 Products = Callable[[Tensor], tuple[Tensor, Tensor]]
 """Products of the same tensor with a map's positive and with its negative entries."""
@@ -151,12 +140,12 @@ class SignSplit(Rule):
         multiplier = torch.where(contributions > 0, up[:, 0], torch.where(contributions < 0, down[:, 0], 0.0))
         return weight * multiplier, account.absorbed[:, 0]
 
-    def linear(self, layer: nn.Linear | Joint, inputs: Tensor, outputs: Tensor) -> Back:
+    def linear(self, weight: Tensor, bias: Tensor | None, inputs: Tensor, outputs: Tensor) -> Back:
         """See `Rule`."""
         if (inputs < 0).any():
-            return self._through(matrix(layer.weight), inputs, outputs)
+            return self._through(matrix(weight), inputs, outputs)
         # After a ReLU a weight's sign alone decides, which saves half of the products.
-        above, below = signs(layer.weight)
+        above, below = signs(weight)
         split = self._split(inputs @ above.T, inputs @ below.T, outputs)
 
         def back(multiplier: Tensor, account: Account) -> Tensor:
