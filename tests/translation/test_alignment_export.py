@@ -18,8 +18,8 @@ from heads.model.folder import load_folder
 from heads.model.head_removal import prune
 from heads.model.transformer import Transformer
 from heads.text.batches import make_batch
-from heads.translation.aligning import aligning_first, aligning_heads
 from heads.translation.export import export
+from heads.translation.to_ctranslate2 import aligning_first, aligning_heads
 from model_folders import OPEN, SOURCE, TARGET, Experiment, opinionated
 
 LIVE = [(layer, head) for layer, row in enumerate(OPEN["dec_enc"]) for head, is_open in enumerate(row) if is_open]

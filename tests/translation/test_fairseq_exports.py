@@ -27,7 +27,7 @@ from heads.translation.export import export
 from heads.translation.fairseq_folder import read_fairseq
 from heads.translation.from_marian import numberings_of
 from heads.translation.model_folder import load_vocabularies
-from heads.translation.readers import import_model
+from heads.translation.opening import import_model
 from heads.translation.to_ctranslate2 import agreement_of_ctranslate2
 from heads.translation.to_onnx import agreement_of_onnx
 from marian_models import CUT

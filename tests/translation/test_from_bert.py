@@ -26,9 +26,9 @@ from heads.text.labels import Labels
 from heads.text.special_ids import BOS, EOS, PAD, UNK
 from heads.text.wordpieces import WordPieces
 from heads.translation.bert_folder import read_bert
+from heads.translation.downloads import folder_of
 from heads.translation.encoders_alone import export_alone, import_bert
 from heads.translation.from_bert import labels_of, model_of_bert
-from heads.translation.from_hub import folder_of
 from marian_models import changed
 from small_server import serving_folder
 

@@ -38,7 +38,7 @@ from heads.text.special_ids import BOS, EOS, UNK
 from heads.translation.beam_search import NEVER, beam_search, length_limit
 from heads.translation.fairseq_folder import read_fairseq
 from heads.translation.from_marian import numberings_of
-from heads.translation.readers import import_model
+from heads.translation.opening import import_model
 from heads.translation.stream import open_translator
 from marian_models import changed, drawn, transformers
 

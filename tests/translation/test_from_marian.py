@@ -25,12 +25,12 @@ from heads.text.batches import make_batch
 from heads.text.special_ids import BOS, EOS, PAD, UNK
 from heads.text.vocabulary import Vocabulary
 from heads.translation.beam_search import LENGTH_OFFSET, NEVER, beam_search, length_limit
+from heads.translation.downloads import folder_of
 from heads.translation.export import export
-from heads.translation.from_hub import folder_of
 from heads.translation.from_marian import Numbering, numberings_of
 from heads.translation.marian_folder import read_marian
 from heads.translation.model_folder import search_of
-from heads.translation.readers import import_model
+from heads.translation.opening import import_model
 from heads.translation.stream import open_translator
 from marian_models import SENTENCES, changed, drawn, save_marian, save_tokeniser, transformers
 from small_server import serving_folder

@@ -23,8 +23,8 @@ from heads.text.special_ids import BOS, EOS, UNK
 from heads.translation.agreement import log_probabilities, pairs_of
 from heads.translation.beam_search import NEVER
 from heads.translation.export import export
-from heads.translation.model_folder import early_stopping_of, length_offset_of, load_vocabularies, search_of
-from heads.translation.readers import import_model
+from heads.translation.model_folder import load_vocabularies, offset_and_stopping_of, search_of
+from heads.translation.opening import import_model
 from heads.translation.to_ctranslate2 import agreement_of_ctranslate2, write_ctranslate2
 from heads.translation.to_huggingface import write_huggingface
 from heads.translation.to_onnx import agreement_of_onnx, write_onnx
@@ -70,9 +70,8 @@ def test_the_script_beside_the_graphs_cuts_begins_and_searches_as_the_imported_m
     assert options[-4:-1] == ["--length-offset", "0", "--early-stopping"], "transformers divides by the length itself"
     model = load_folder(imported)
     source, target = load_vocabularies(imported, model)
-    (beam, alpha), offset = search_of(imported), length_offset_of(imported)
+    (beam, alpha), (offset, ends) = search_of(imported), offset_and_stopping_of(imported)
     assert offset == 0
-    ends = early_stopping_of(imported)
     assert options[-1] == str(ends).lower()
     told = subprocess.run(
         [sys.executable, "-I", graphs / script, *options],

@@ -10,7 +10,7 @@ from heads.cli._flags import add_settings_argument
 from heads.config.settings import section
 from heads.config.trainings import BaselineSettings
 from heads.formats.registry import format_of
-from heads.translation.readers import READERS, Wishes
+from heads.translation.opening import READERS, Wishes
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -120,10 +120,10 @@ def beam_search(
     for step in range(1, max(limits) + 1):
         logits = model.decode_next(search.live_tokens[:, :, -1], cache, gates, project).float()
         log_probs = _scored(logits, candidates, search.sentence).index_fill_(2, never, IMPOSSIBLE)
-        if step == 1:
-            _begin(log_probs, model.shape.first_subword)
-        if step >= min(limits):
-            _end(log_probs, ids, search.limit == step)
+        if step == 1 and (first := model.shape.first_subword):
+            log_probs.fill_(IMPOSSIBLE)[:, :, first] = 0.0
+        if step >= min(limits):  # EOS alone is left to sentences at their limit
+            log_probs.masked_fill_((search.limit == step)[:, None, None] & (ids != EOS), IMPOSSIBLE)
         _extend(search, cache, log_probs, ids, best, step=step, divisor=penalty(step, length_penalty, length_offset))
         longest = search.limit if early_stopping == NEVER else step
         over = _over(search, step, penalty(longest, length_penalty, length_offset), at_once=early_stopping is True)
@@ -146,17 +146,6 @@ def _scored(logits: Tensor, candidates: Candidates | None, sentence: Tensor) -> 
     if logits.shape[1] == 1:
         return logits.sub_(logits.amax(-1, keepdim=True))
     return torch.log_softmax(logits, -1, out=logits)
-
-
-def _begin(log_probs: Tensor, subword: int) -> None:
-    """In log_probs [b, N, V], make certain the subword that every translation begins with, if there is one."""
-    if subword:
-        log_probs.fill_(IMPOSSIBLE)[:, :, subword] = 0.0
-
-
-def _end(log_probs: Tensor, ids: Tensor, over: Tensor) -> None:
-    """In log_probs [b, N, K], leave only EOS, of the subwords `ids` [K], to sentences that are `over` [b]."""
-    log_probs.masked_fill_(over[:, None, None] & (ids != EOS), IMPOSSIBLE)
 
 
 def _over(search: _Search, step: int, divisor: Any, *, at_once: bool) -> Tensor:

@@ -25,7 +25,7 @@ from heads.translation.marian_folder import MarianFolder
 from heads.translation.model_folder import ABOUT, EARLY_STOPPING, PRETRAINED
 
 SEARCH: Mapping[str, int | bool] = {"num_beams": 1, "length_penalty": 1, EARLY_STOPPING: False}
-"""Settings of a model's search, with transformers' values for those that generation_config.json leaves out."""
+"""Settings of a model's search: transformers' values if generation_config.json leaves them out, and Firefox's."""
 LANGUAGE = re.compile(">>.+<<")
 """A subword that names the target language."""
 

@@ -23,18 +23,8 @@ from heads.model.shape import ModelShape
 from heads.model.transformer import Transformer
 from heads.text.special_ids import BOS, EOS, PAD, UNK
 from heads.text.vocabulary import Vocabulary
-from heads.translation.agreement import POSITIONS, Pair, largest_difference, log_probabilities
-from heads.translation.from_marian import (
-    LOGITS_BIAS,
-    PROJECTION,
-    PROJECTIONS,
-    SHARED,
-    SOURCE,
-    TARGET,
-    model_of_marian,
-    names_of,
-)
-from heads.translation.marian_folder import read_marian
+from heads.translation.agreement import POSITIONS
+from heads.translation.from_marian import LOGITS_BIAS, PROJECTION, PROJECTIONS, SHARED, SOURCE, TARGET, names_of
 
 EPSILON = 1e-5
 """Epsilon of the layer norms of every Marian model."""
@@ -63,12 +53,6 @@ def write_huggingface(
         shutil.copyfile(vocabulary.path, folder / name)
     tensors = {name: value.contiguous() for name, value in weights_of(model).items()}
     save_file(tensors, folder / marian.WEIGHTS, metadata={"format": "pt"})
-
-
-def agreement_of_huggingface(model: Transformer, folder: Path, pairs: Sequence[Pair]) -> float:
-    """Largest difference in a target subword's log-probability between our model and a folder's, read again."""
-    theirs = model_of_marian(read_marian(folder))
-    return largest_difference(model, pairs, [log_probabilities(theirs, pair) for pair in pairs])
 
 
 def _check(shape: ModelShape) -> None:
