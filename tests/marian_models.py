@@ -47,8 +47,6 @@ SIZES: dict[str, Any] = {
     "decoder_attention_heads": 3,
     "encoder_ffn_dim": 14,
     "decoder_ffn_dim": 14,
-    "activation_function": "swish",
-    "scale_embedding": True,
     "dropout": 0.1,
     "max_position_embeddings": 64,
 }
@@ -137,7 +135,8 @@ def save_marian(
     pad = subwords - 1
     special = {"pad_token_id": pad, "decoder_start_token_id": pad, "eos_token_id": 0, "forced_eos_token_id": None}
     vocabulary = {"vocab_size": subwords, "decoder_vocab_size": subwords}
-    config = transformers.MarianConfig(**{**SIZES, **special, **vocabulary, **changes})
+    own = {"activation_function": "swish", "scale_embedding": True}
+    config = transformers.MarianConfig(**{**SIZES, **own, **special, **vocabulary, **changes})
     torch.manual_seed(seed)
     model = transformers.MarianMTModel(config).eval()
     with torch.no_grad():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -29,7 +28,7 @@ from heads.translation.export import export
 from heads.translation.to_ctranslate2 import agreement_of_ctranslate2, write_ctranslate2
 from heads.translation.to_huggingface import write_huggingface
 from heads.translation.to_onnx import agreement_of_onnx, write_onnx
-from model_folders import OPEN, SOURCE, Experiment, found_by, opinionated, post_norm
+from model_folders import OPEN, SOURCE, Experiment, found_by, opinionated, output_of, post_norm
 
 LATER = {kind: layers[::-1] for kind, layers in {**OPEN, "dec_enc": [[True] * 3, [False] * 3]}.items()}
 """The second layer of each stack has the most."""
@@ -144,18 +143,10 @@ def test_the_script_beside_the_graphs_translates_a_text_without_this_project(
 ) -> None:
     out = tmp_path / "out"
     assert main(["export", str(experiment.pruned), "--format", "onnx", "-o", str(out)]) == 0
-    told = subprocess.run(
-        [sys.executable, "-I", out / "translate.py", "--beam", "4", "--length-penalty", "0.6"],
-        input="".join(f"{line}\n" for line in SOURCE),
-        capture_output=True,
-        encoding="utf-8",
-        check=True,
-        cwd=tmp_path,
-        timeout=300,
-    )
+    told = output_of(["-I", out / "translate.py", "--beam", "4", "--length-penalty", "0.6"], tmp_path, SOURCE)
     known = experiment.vocabularies()
     expected = known[1].decode(found_by(load_folder(experiment.pruned), known[0].encode(SOURCE)))
-    assert told.stdout.splitlines() == expected
+    assert told == expected
     files = {"encoder.onnx", "step.onnx", "translate.py"}
     assert {path.name for path in out.iterdir()} == files | {
         *("source.model", "target.model", "heads.tsv", "origin.json", "bleu.json", "README.md")

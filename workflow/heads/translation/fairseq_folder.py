@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -74,7 +74,7 @@ class FairseqFolder(MarianFolder):
     """The contents of an M2M100, NLLB, BART or mBART folder."""
 
     languages: Mapping[str, int]
-    """Original ids of the languages that the model knows, by code; empty for a BART."""
+    """Original ids of the languages that the model knows, by code; empty for a BART, whose subwords are of bytes."""
     spoken: tuple[int, int] | None = None
     """Of an mBART of 25 languages: the original ids of the source's language and the target's."""
 
@@ -92,16 +92,6 @@ class FairseqFolder(MarianFolder):
         names = self.vocabularies[0]
         return {names[number] for number in numbers if number < len(names)}
 
-    @property
-    def saved_by(self) -> str:
-        """The model's class in transformers."""
-        return CLASSES[self.config["model_type"]]
-
-    @property
-    def by_bytes(self) -> bool:
-        """Whether subwords are merged from bytes rather than cut by SentencePiece."""
-        return not self.segmenters[0]
-
 
 def read_fairseq(folder: Path, languages: tuple[str, str] = ("", "")) -> FairseqFolder:
     """Read and check the folder of an M2M100, NLLB, BART or mBART.
@@ -110,7 +100,7 @@ def read_fairseq(folder: Path, languages: tuple[str, str] = ("", "")) -> Fairseq
     missing or damaged file, or pickled weights.
     """
     found = described_folder(folder, languages)
-    return replace(found, tensors=read_weights(folder, found.saved_by))
+    return replace(found, tensors=read_weights(folder, CLASSES[found.config["model_type"]]))
 
 
 def described_folder(folder: Path, languages: tuple[str, str] = ("", "")) -> FairseqFolder:
@@ -134,15 +124,10 @@ def described_folder(folder: Path, languages: tuple[str, str] = ("", "")) -> Fai
             )
         names[number] = name
     segmenter = (folder / SEGMENTER).read_bytes() if (folder / SEGMENTER).is_file() else b""
-    found = FairseqFolder(
-        folder,
-        config,
-        read_object(folder / GENERATION, config),
-        (names, names),
-        (segmenter, segmenter),
-        {},
-        _languages(names) if kind != "bart" else {},
-    )
+    matches = {number: LANGUAGE.fullmatch(name) for number, name in enumerate(names) if kind != "bart"}
+    known = {match[1] or match[2]: number for number, match in matches.items() if match}
+    generation = read_object(folder / GENERATION, config)
+    found = FairseqFolder(folder, config, generation, (names, names), (segmenter, segmenter), {}, known)
     if config["decoder_start_token_id"] in (None, *found.languages.values()):
         source, target = (language_of(found, side, name) for side, name in zip(SIDES, languages, strict=True))
         return replace(found, spoken=(source, target))
@@ -193,18 +178,9 @@ def _added(folder: Path, subwords: int) -> dict[str, int]:
         }
     if any(LANGUAGE.fullmatch(name) for name in found):
         return found
-    listed = next((names for tokenizer in files if (names := [*_listed(tokenizer)])), [])
-    return {**found, **{name: subwords + place for place, name in enumerate(listed)}}
-
-
-def _listed(tokenizer: Mapping[str, Any]) -> Iterator[str]:
-    """The languages that a file lists, in its order."""
-    for one in tokenizer.get("additional_special_tokens") or tokenizer.get("extra_special_tokens") or ():
-        name = one["content"] if isinstance(one, dict) else str(one)
-        if LANGUAGE.fullmatch(name):
-            yield name
-
-
-def _languages(names: list[str]) -> dict[str, int]:
-    found = ((LANGUAGE.fullmatch(name), number) for number, name in enumerate(names))
-    return {match[1] or match[2]: number for match, number in found if match}
+    for tokenizer in files:
+        told = tokenizer.get("additional_special_tokens") or tokenizer.get("extra_special_tokens") or ()
+        names = [one["content"] if isinstance(one, dict) else str(one) for one in told]
+        if listed := [*filter(LANGUAGE.fullmatch, names)]:
+            return {**found, **{name: subwords + place for place, name in enumerate(listed)}}
+    return found

@@ -101,7 +101,7 @@ def write_fairseq_vocabularies(folder: FairseqFolder, place: Path, source: str, 
 def _write_vocabulary(
     folder: FairseqFolder, model: Path, names: Sequence[str], prefix: Sequence[int], suffix: Sequence[int] = ()
 ) -> None:
-    if folder.by_bytes:
+    if not folder.segmenters[0]:  # subwords are merged from bytes
         write_byte_subwords(model, described_subwords(folder.path, marian.VOCAB, fairseq.MERGES), names, prefix[0])
         return
     signs = {number for number, name in enumerate(names) if name in folder.signs} | {*suffix}

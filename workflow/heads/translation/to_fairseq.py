@@ -14,7 +14,7 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor
 
-from heads.base.fairseq import DESCRIBING
+from heads.base.fairseq import CLASSES, DESCRIBING
 from heads.base.files import read_json, write_json
 from heads.base.marian import CONFIG, GENERATION, WEIGHTS
 from heads.model.shape import LEARNED
@@ -57,7 +57,7 @@ def write_fairseq(model: Transformer, came_with: Path, search: tuple[int, float]
     write_json(folder / GENERATION, {**special, **found, **ours})
     tensors = {name: value.contiguous().clone() for name, value in weights_of(model, source, target).items()}
     tied = SOURCE not in tensors
-    changed = {"architectures": [theirs.saved_by], "tie_word_embeddings": tied, "dtype": "float32"}
+    changed = {"architectures": [CLASSES[theirs.config["model_type"]]], "tie_word_embeddings": tied, "dtype": "float32"}
     config = {name: value for name, value in read_object(folder / CONFIG).items() if name != "torch_dtype"}
     write_json(folder / CONFIG, {**config, **changed})
     save_file(tensors, folder / WEIGHTS, metadata={"format": "pt"})

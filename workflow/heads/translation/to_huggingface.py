@@ -41,7 +41,11 @@ def write_huggingface(
     _check(shape)
     names = [[vocabulary.subword(number) for number in range(len(vocabulary))] for vocabulary in vocabularies]
     write_json(folder / marian.CONFIG, config_of(shape))
-    write_json(folder / marian.GENERATION, _generation(*search))
+    generation: dict[str, Any] = {"num_beams": search[0], "length_penalty": search[1], "max_length": 512}
+    # Tokens that we never generate are excluded there too.
+    generation["bad_words_ids"] = [[PAD], [BOS], [UNK]]
+    generation |= {"pad_token_id": PAD, "eos_token_id": EOS, "decoder_start_token_id": BOS, "forced_eos_token_id": EOS}
+    write_json(folder / marian.GENERATION, generation)
     separate = names[0] != names[1]
     write_json(folder / marian.VOCAB, {name: number for number, name in enumerate(names[0])})
     if separate:
@@ -101,20 +105,6 @@ def config_of(shape: ModelShape) -> dict[str, Any]:
         "max_position_embeddings": POSITIONS,
         "pad_token_id": PAD,
         "bos_token_id": None,
-        "eos_token_id": EOS,
-        "decoder_start_token_id": BOS,
-        "forced_eos_token_id": EOS,
-    }
-
-
-def _generation(beam: int, length_penalty: float) -> dict[str, Any]:
-    """The contents of generation_config.json; tokens that we never generate are excluded there too."""
-    return {
-        "num_beams": beam,
-        "length_penalty": length_penalty,
-        "max_length": 512,
-        "bad_words_ids": [[PAD], [BOS], [UNK]],
-        "pad_token_id": PAD,
         "eos_token_id": EOS,
         "decoder_start_token_id": BOS,
         "forced_eos_token_id": EOS,
