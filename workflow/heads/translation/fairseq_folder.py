@@ -18,6 +18,7 @@ from heads.base.fairseq import CLASSES, LISTS, MERGES, SEGMENTER
 from heads.base.files import UserError
 from heads.base.marian import CONFIG, GENERATION, TOKENIZER, VOCAB
 from heads.base.names import SIDES
+from heads.translation.marian_folder import DEFAULTS as MARIAN
 from heads.translation.marian_folder import (
     SHARES,
     WHOLE,
@@ -28,39 +29,30 @@ from heads.translation.marian_folder import (
     read_weights,
 )
 
-COMMON: Mapping[str, Any] = {
+BART: Mapping[str, Any] = {
+    **MARIAN,
+    "vocab_size": 50265,
     "max_position_embeddings": 1024,
-    **{
-        f"{stack}_{part}": size
-        for stack in ("encoder", "decoder")
-        for part, size in (("layers", 12), ("ffn_dim", 4096))
-    },
-    "encoder_attention_heads": 16,
-    "decoder_attention_heads": 16,
-    "d_model": 1024,
-    "dropout": 0.1,
-    "attention_dropout": 0.0,
-    "activation_function": "gelu",
-    "scale_embedding": False,
     "pad_token_id": 1,
     "bos_token_id": 0,
     "eos_token_id": 2,
     "decoder_start_token_id": 2,
-    "vocab_size": 50265,
-    "share_encoder_decoder_embeddings": True,
 }
 DEFAULTS: Mapping[str, Mapping[str, Any]] = {
-    "bart": COMMON,
-    "mbart": {**COMMON, "decoder_start_token_id": None},
+    "bart": BART,
+    "mbart": {**BART, "decoder_start_token_id": None},
     "m2m_100": {
-        **COMMON,
+        **BART,
         "vocab_size": 128112,
         "activation_function": "relu",
         "attention_dropout": 0.1,
         "scale_embedding": True,
     },
 }
-"""Values of BartConfig, MBartConfig and M2M100Config (transformers 5.23) for keys that config.json leaves out."""
+"""Values of BartConfig, MBartConfig and M2M100Config (transformers 5.23) for keys that config.json leaves out.
+
+But for these they are MarianConfig's.
+"""
 SHOWN = 6
 """Number of languages that an error message lists."""
 FIRST = ("<s>", "<pad>", "</s>", "<unk>")

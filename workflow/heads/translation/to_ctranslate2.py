@@ -109,13 +109,12 @@ def _described(model: Transformer, specs: Any) -> Any:
         stack: max(1, *(len(layer) for kind in kinds for layer in shape.live_heads[kind]))
         for stack, kinds in (("encoder", ("enc_self",)), ("decoder", ("dec_self", "dec_enc")))
     }
-    make = {
-        "encoder": (specs.TransformerEncoderSpec, shape.encoder_layers),
-        "decoder": (specs.TransformerDecoderSpec, shape.decoder_layers),
-    }
     how = {"pre_norm": shape.pre_norm, "head_dim": shape.head_width, "layernorm_embedding": shape.embedding_norm}
     how["activation"] = getattr(specs.Activation, ACTIVATIONS[shape.activation])
-    spec = specs.TransformerSpec(*(kind(layers, most[stack], **how) for stack, (kind, layers) in make.items()))
+    spec = specs.TransformerSpec(
+        specs.TransformerEncoderSpec(shape.encoder_layers, most["encoder"], **how),
+        specs.TransformerDecoderSpec(shape.decoder_layers, most["decoder"], **how),
+    )
     for name, side, stack in (("encoder", "source", spec.encoder), ("decoder", "target", spec.decoder)):
         embedding: Embedding = getattr(model, f"{side}_embedding")
         stack.position_encodings.encodings = _numbers(embedding.signals(min(POSITIONS, shape.longest)))
