@@ -67,16 +67,16 @@ def subwords_in(folder: Path, family: str) -> int:
     return number + len(ALL_LANGUAGES.get(family, ())) + 1
 
 
-def save_model(folder: Path, family: str, *, seed: int = 1, extra: int = 2, ending: float = 1.0, **changes: Any) -> Any:
+def save_model(folder: Path, family: str, *, ending: float = 1.0, **changes: Any) -> Any:
     """Write a model with no zero weights beside the subwords of a folder, and return it as read back.
 
-    extra: rows without a subword. ending: added to the logit of EOS. changes: to its configuration.
+    It has two rows without a subword. ending: added to the logit of EOS. changes: to its configuration.
     """
     kind = CLASSES[family]
-    told: dict[str, Any] = {"vocab_size": subwords_in(folder, family) + extra, "forced_eos_token_id": None}
+    told: dict[str, Any] = {"vocab_size": subwords_in(folder, family) + 2, "forced_eos_token_id": None}
     if family == "mbart":
         told["decoder_start_token_id"] = 2
-    torch.manual_seed(seed)
+    torch.manual_seed(1)
     model = kind(kind.config_class(**{**SIZES, **told, **changes})).eval()
     with torch.no_grad():
         for name, value in model.named_parameters():

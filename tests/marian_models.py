@@ -84,9 +84,9 @@ def subwords_of(model: bytes) -> list[str]:
 
 
 def save_tokeniser(
-    folder: Path, *, kind: str = "unigram", separate: bool = False, languages: Sequence[str] = (), lacking: int = 3
+    folder: Path, *, kind: str = "unigram", separate: bool = False, languages: Sequence[str] = ()
 ) -> Any:
-    """Write source.spm, target.spm and vocabularies that lack some subwords of each; return the tokeniser.
+    """Write source.spm, target.spm and vocabularies that lack three subwords of each; return the tokeniser.
 
     Separate vocabularies have the same size, as with Marian's converter.
     """
@@ -96,7 +96,7 @@ def save_tokeniser(
         content = segmenter(sentences, {"source": 60, "target": 70}[side], kind)
         (folder / f"{side}.spm").write_bytes(content)
         # Those of several letters, so that words are cut into missing subwords.
-        cut[side] = sorted(subwords_of(content), key=lambda subword: (-len(subword), subword))[lacking:]
+        cut[side] = sorted(subwords_of(content), key=lambda subword: (-len(subword), subword))[3:]
     if separate:
         least = min(map(len, cut.values()))
         cut = {side: subwords[-least:] for side, subwords in cut.items()}
@@ -124,9 +124,7 @@ def save_tokeniser(
     return tokeniser
 
 
-def save_marian(
-    folder: Path, *, seed: int = 1, biases: float = 0.1, half: bool = False, shards: str = "50GB", **changes: Any
-) -> Any:
+def save_marian(folder: Path, *, biases: float = 0.1, half: bool = False, shards: str = "50GB", **changes: Any) -> Any:
     """Write a model with no zero weights beside the tokeniser of a folder, and return it in fp32.
 
     changes: to its configuration; the embedding of padding stays zero, as in OPUS-MT's converter.
@@ -137,7 +135,7 @@ def save_marian(
     vocabulary = {"vocab_size": subwords, "decoder_vocab_size": subwords}
     own = {"activation_function": "swish", "scale_embedding": True}
     config = transformers.MarianConfig(**{**SIZES, **own, **special, **vocabulary, **changes})
-    torch.manual_seed(seed)
+    torch.manual_seed(1)
     model = transformers.MarianMTModel(config).eval()
     with torch.no_grad():
         for name, value in model.named_parameters():

@@ -132,13 +132,6 @@ def test_an_export_that_fails_leaves_nothing_behind(
     assert list((tmp_path / "there").iterdir()) == []
 
 
-def test_a_folder_that_is_there_is_left_as_it_is(experiment: Experiment, tmp_path: Path) -> None:
-    (tmp_path / "out").mkdir()
-    with pytest.raises(UserError, match="out is already there"):
-        export(experiment.pruned, tmp_path / "out")
-    assert list((tmp_path / "out").iterdir()) == []
-
-
 def test_only_a_run_of_an_experiment_can_be_exported(experiment: Experiment, tmp_path: Path) -> None:
     export(experiment.pruned, tmp_path / "out")
     with pytest.raises(UserError, match="already an exported model"):
@@ -171,12 +164,15 @@ def test_a_model_with_gates_that_lies_elsewhere_is_known_by_its_log(experiment: 
         load_folder(moved)
 
 
-@pytest.mark.parametrize("place", ["file/out", "file/above/out", "/proc/out"])
-def test_a_folder_that_can_not_be_made_is_one_sentence(experiment: Experiment, tmp_path: Path, place: str) -> None:
+@pytest.mark.parametrize("place", ["there", "file/out", "file/above/out", "/proc/out"])
+def test_a_folder_that_is_there_or_can_not_be_made_is_one_sentence(
+    experiment: Experiment, tmp_path: Path, place: str
+) -> None:
     write_text(tmp_path / "file", "no folder\n")
-    with pytest.raises(UserError, match="out cannot be made"):
+    (tmp_path / "there").mkdir()
+    with pytest.raises(UserError, match="there is already there" if place == "there" else "out cannot be made"):
         export(experiment.pruned, tmp_path / place)
-    assert (tmp_path / "file").read_text(encoding="utf-8") == "no folder\n"
+    assert (tmp_path / "file").read_text(encoding="utf-8") == "no folder\n" and not [*(tmp_path / "there").iterdir()]
 
 
 def test_the_folder_one_stands_in_is_there_already(experiment: Experiment, monkeypatch: pytest.MonkeyPatch) -> None:

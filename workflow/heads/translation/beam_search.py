@@ -124,7 +124,7 @@ def beam_search(
             log_probs.fill_(IMPOSSIBLE)[:, :, first] = 0.0
         if step >= min(limits):  # EOS alone is left to sentences at their limit
             log_probs.masked_fill_((search.limit == step)[:, None, None] & (ids != EOS), IMPOSSIBLE)
-        _extend(search, cache, log_probs, ids, best, step=step, divisor=penalty(step, length_penalty, length_offset))
+        _extend(search, cache, log_probs, ids, best, penalty(step, length_penalty, length_offset))
         longest = search.limit if early_stopping == NEVER else step
         over = _over(search, step, penalty(longest, length_penalty, length_offset), at_once=early_stopping is True)
         rows = (~over).nonzero()[:, 0]
@@ -161,14 +161,7 @@ def penalty(length: Any, alpha: float, offset: int = LENGTH_OFFSET) -> Any:
 
 
 def _extend(
-    search: _Search,
-    cache: DecoderCache,
-    log_probs: Tensor,
-    ids: Tensor,
-    best: list[list[int]],
-    *,
-    step: int,
-    divisor: float,
+    search: _Search, cache: DecoderCache, log_probs: Tensor, ids: Tensor, best: list[list[int]], divisor: float
 ) -> None:
     """Take one step: of the 2N best continuations, finish those of the first N that end, and keep the N best others.
 
@@ -193,7 +186,7 @@ def _extend(
 
     search.live_scores, chosen = scores.masked_fill(ended, 2 * IMPOSSIBLE).topk(beam, 1)
     parent, token = parent.gather(1, chosen), token.gather(1, chosen)
-    history = search.live_tokens.gather(1, parent[:, :, None].expand(-1, -1, step))
+    history = search.live_tokens.gather(1, parent[:, :, None].expand_as(search.live_tokens))
     search.live_tokens = torch.cat([history, token[:, :, None]], 2)
     if beam > 1:
         cache.reorder(parent)
