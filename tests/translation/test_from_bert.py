@@ -119,49 +119,39 @@ def test_the_labels_are_those_of_its_config_in_its_order_or_those_given(taken: P
     assert Labels(tmp_path / "named/target.model").words == ["yes", "maybe", "no"]
 
 
-@pytest.mark.parametrize("kind", ["BertModel", "BertForPreTraining"])
-def test_a_model_without_a_classifier_gets_one_that_is_to_be_trained(tmp_path: Path, kind: str) -> None:
-    tokeniser, folder = save_tokeniser(tmp_path / "theirs"), tmp_path / "theirs"
-    model = save_bert(folder, kind)
-    with pytest.raises(UserError, match="has no classifier, so its labels are unknown: name the ones to learn"):
-        labels_of(read_bert(folder))
-    for out in ("ours", "again"):
-        said = import_bert(folder, tmp_path / out, ["a", "b", "c", "d"])
-        assert said.startswith("The model came without a classifier: a random one is added,")
-    ours, again = (load_classifier(tmp_path / out) for out in ("ours", "again"))
-    inner = model.bert if kind == "BertForPreTraining" else model
-    with torch.no_grad():
-        pooled = inner(**encoded(tokeniser, EXAMPLES)).pooler_output
-        expected = pooled @ ours.projection.weight.T + ours.projection.bias
-    torch.testing.assert_close(
-        logits_of(ours, vocabulary_of(tmp_path / "ours/source.model")), expected, rtol=0, atol=1e-5
-    )
-    assert ours.projection.weight.shape == (4, 12) and ours.projection.weight.std() > 0.005
-    torch.testing.assert_close(ours.projection.weight, again.projection.weight, rtol=0, atol=0)
+BOTH = "a pooler and a classifier: random ones are added, which predict nothing until"
+ONE = "a classifier: a random one is added, which predicts nothing until"
 
 
-@pytest.mark.parametrize("kind", ["BertModel", "BertForMaskedLM", "BertForTokenClassification"])
-def test_a_model_without_a_pooler_gets_one_that_is_to_be_trained_unless_it_has_a_classifier(
-    tmp_path: Path, kind: str
+@pytest.mark.parametrize(
+    ("kind", "pooler", "lacking"),
+    [
+        ("BertModel", True, ONE),
+        ("BertForPreTraining", True, ONE),
+        ("BertModel", False, BOTH),
+        ("BertForMaskedLM", True, BOTH),
+    ],
+)
+def test_a_model_without_a_classifier_or_a_pooler_gets_those_that_are_to_be_trained(
+    tmp_path: Path, *, kind: str, pooler: bool, lacking: str
 ) -> None:
     tokeniser, folder = save_tokeniser(tmp_path / "theirs"), tmp_path / "theirs"
-    model = save_bert(folder, kind, pooler=kind != "BertModel")
-    assert not [name for name in model.state_dict() if "pooler" in name]
-    if kind == "BertForTokenClassification":
-        with pytest.raises(UserError, match=r"theirs has a classifier that reads no pooler, like a .*: give the"):
-            import_bert(folder, tmp_path / "ours", ["a", "b", "c"])
-        return
+    model = save_bert(folder, kind, pooler=pooler)
+    with pytest.raises(UserError, match="has no classifier, so its labels are unknown: name the ones to learn"):
+        labels_of(read_bert(folder))
     said = import_bert(folder, tmp_path / "ours", ["a", "b", "c", "d"])
-    assert said.startswith("The model came without a pooler and a classifier: random ones are added,")
+    assert said.startswith(f"The model came without {lacking}")
     assert said in (tmp_path / "ours/README.md").read_text(encoding="utf-8")
     ours = load_classifier(tmp_path / "ours")
     with torch.no_grad():
-        states = (model if kind == "BertModel" else model.bert)(**encoded(tokeniser, EXAMPLES)).last_hidden_state
-        pooled = torch.tanh(states[:, 0] @ ours.pooler.weight.T + ours.pooler.bias)
+        outputs = (model if kind == "BertModel" else model.bert)(**encoded(tokeniser, EXAMPLES))
+        read = torch.tanh(outputs.last_hidden_state[:, 0] @ ours.pooler.weight.T + ours.pooler.bias)
+        pooled = read if lacking == BOTH else outputs.pooler_output
         expected = pooled @ ours.projection.weight.T + ours.projection.bias
     found = logits_of(ours, vocabulary_of(tmp_path / "ours/source.model"))
     torch.testing.assert_close(found, expected, rtol=0, atol=1e-5)
     assert (expected[0] - expected[1]).abs().max() > 1e-4
+    assert ours.projection.weight.shape == (4, 12) and ours.projection.weight.std() > 0.005
 
 
 def test_what_is_drawn_anew_is_as_bert_draws_it_and_hangs_on_the_seed_alone(tmp_path: Path) -> None:
