@@ -128,8 +128,10 @@ def found_by(model: Transformer, sentences: list[list[int]], *, beam: int = 4, *
 def output_of(words: Sequence[object], folder: Path, lines: Sequence[str] = ()) -> list[str]:
     """What Python prints in a folder for these words, given lines on standard input."""
     given, command = "".join(f"{line}\n" for line in lines), [sys.executable, *map(str, words)]
-    flags: dict[str, Any] = {"capture_output": True, "encoding": "utf-8", "check": True, "timeout": 300}
-    return subprocess.run(command, input=given, cwd=folder, **flags).stdout.splitlines()
+    done = subprocess.run(
+        command, input=given, cwd=folder, stdout=subprocess.PIPE, encoding="utf-8", check=True, timeout=300
+    )
+    return done.stdout.splitlines()
 
 
 def greedy(folder: Path, lines: list[str]) -> list[str]:
