@@ -196,14 +196,14 @@ def test_a_name_on_the_hub_is_fetched_file_by_file_and_without_a_network_told_wh
     good: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    shutil.copytree(good, tmp_path / "site/Some-Lab/opus-mt-en-de/resolve/main")
-    (tmp_path / "site/Some-Lab/opus-mt-en-de/resolve/main/tokenizer_config.json").unlink()
+    files = shutil.copytree(good, tmp_path / "site/Some-Lab/opus-mt-en-de/resolve/main")
+    (files / "tokenizer_config.json").unlink()
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     name = Path("Some-Lab/opus-mt-en-de")
     with serving_folder(tmp_path / "site") as hub:
         folder = folder_of(name, hub)
         import_model(str(name), tmp_path / "ours")
-        (tmp_path / "site/Some-Lab/opus-mt-en-de/resolve/main/source.spm").unlink()
+        (files / "source.spm").unlink()
         assert folder_of(name, hub) == folder == tmp_path / "cache/heads/hub" / name
         assert format_of(name.as_posix())[1] == folder  # as planning finds it
         assert main(["import", name.as_posix()]) == 0
@@ -211,7 +211,6 @@ def test_a_name_on_the_hub_is_fetched_file_by_file_and_without_a_network_told_wh
         shutil.rmtree(folder)
         with pytest.raises(UserError, match=r"fetch config\.json, vocab\.json.*answers 404"):
             folder_of(name, hub)
-        files = tmp_path / "site/Some-Lab/opus-mt-en-de/resolve/main"
         shutil.copyfile(good / "source.spm", files / "source.spm")
         (files / "model.safetensors").rename(files / "pytorch_model.bin")
         with pytest.raises(

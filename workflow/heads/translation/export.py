@@ -92,9 +92,8 @@ def export(
             shutil.copytree(place / PRETRAINED, stage / PRETRAINED)
         if score is not None:
             write_json(stage / SCORE, score)
-        parameters = sum(value.numel() for value in model.parameters())
         use = use_of(form, facts["provenance"], score, difference, about) + (ALIGNMENT_USE if aligning else "")
-        write_text(stage / "README.md", page(model.shape, parameters, facts, score, use, about))
+        write_text(stage / "README.md", page(model, facts, score, use, about))
     return difference
 
 

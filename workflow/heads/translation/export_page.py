@@ -7,39 +7,35 @@ from collections.abc import Mapping
 from typing import Any
 
 from heads.base.names import ATTENTION_LABELS, FIDELITY, REFERENCES
+from heads.model.encoder import Encoder
 from heads.model.shape import ModelShape
 from heads.translation.model_folder import EARLY_STOPPING, PRETRAINED
 
+Facts = Mapping[str, Any]
 SEARCH = (4, 0.6)
 """Beam size and length penalty for a model that was never scored."""
 
 
-def searched_with(score: Mapping[str, Any] | None, about: Mapping[str, Any] | None) -> tuple[int, float]:
+def searched_with(score: Facts | None, about: Facts | None) -> tuple[int, float]:
     """Beam size and length penalty that a model was scored with, else its authors' own, else the defaults."""
     if score is None:
         return (about["num_beams"], about["length_penalty"]) if about else SEARCH
     return score["beam"], score["length_penalty"]
 
 
-def page(
-    shape: ModelShape,
-    parameters: int,
-    facts: Mapping[str, Any],
-    score: Mapping[str, Any] | None,
-    use: str,
-    about: Mapping[str, Any] | None = None,
-) -> str:
+def page(model: Encoder, facts: Facts, score: Facts | None, use: str, about: Facts | None) -> str:
     """README of an exported model, as Markdown.
 
     use: its usage section. about: facts about the third-party model that it was made from, if any.
     """
+    parameters = sum(value.numel() for value in model.parameters())
     return f"""# {facts["experiment"]}/{facts["run"]}
 
 A Transformer for translation with {parameters:,} parameters.
 
 ## Attention heads left
 
-{head_table(shape)}
+{head_table(model.shape)}
 
 Layers are numbered from 0. All other heads are pruned.
 
@@ -54,13 +50,7 @@ Text is UTF-8, one sentence per line. Nothing else from the experiment is needed
 """
 
 
-def use_of(
-    form: str,
-    origin: Mapping[str, Any],
-    score: Mapping[str, Any] | None,
-    difference: float | None,
-    about: Mapping[str, Any] | None = None,
-) -> str:
+def use_of(form: str, origin: Facts, score: Facts | None, difference: float | None, about: Facts | None) -> str:
     """Usage section of an exported model's README, as Markdown: for our own command or for another program."""
     changed = ", with changes that were not committed" if origin["changed_since_commit"] else ""
     versions = ", ".join(f"{name} {origin[name]}" for name in ("python", "torch", "sentencepiece"))
@@ -187,7 +177,7 @@ def head_table(shape: ModelShape) -> str:
     return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
 
-def _origin_text(about: Mapping[str, Any] | None) -> str:
+def _origin_text(about: Facts | None) -> str:
     if about is None:
         return ""
     licence = f"under the licence {about['license']}" if about["license"] else "whose page names no licence"
@@ -205,7 +195,7 @@ generated.
 """
 
 
-def _score_text(score: Mapping[str, Any] | None) -> str:
+def _score_text(score: Facts | None) -> str:
     if score is None:
         return "It was not scored."
     against = score.get("against", REFERENCES)

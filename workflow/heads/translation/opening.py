@@ -126,9 +126,8 @@ def import_model(pretrained: str, out: Path, prefix: str = "", languages: tuple[
         about = about_of(stage)
         facts = {"experiment": "imported", "run": (about or {})["name"], "updates": 0, "total_updates": 0}
         save_folder(model, stage, facts, origin)
-        parameters = sum(value.numel() for value in model.parameters())
         use = use_of("folder", origin, None, None, about)
-        write_text(stage / "README.md", page(model.shape, parameters, facts, None, use, about))
+        write_text(stage / "README.md", page(model, facts, None, use, about))
 
 
 def import_any(
