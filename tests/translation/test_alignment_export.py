@@ -25,12 +25,12 @@ LIVE = [(layer, head) for layer, row in enumerate(OPEN["dec_enc"]) for head, is_
 assert LIVE == [(0, 1), (0, 2), (1, 0), (1, 1), (1, 2)]
 
 
-def table(path: Path, rates: dict[tuple[int, int], float], below: float = 0.5, step: str = "output") -> Path:
-    """Write rows in which heads with an AER below `below` align; for the other step it is the other way round."""
+def table(path: Path, rates: dict[tuple[int, int], float], below: float = 0.5) -> Path:
+    """Write rows in which heads with an AER below `below` align; for the step "input" it is the other way round."""
     rows = []
     for name in ("input", "output"):
         for (layer, head), rate in rates.items():
-            aer = rate if name == step else 1 - rate
+            aer = rate if name == "output" else 1 - rate
             known = {"step": name, "layer": layer, "head": head, "aer": aer, "aligns": int(aer < below)}
             rows.append(dict.fromkeys(COLUMNS, 0) | known)
     write_tsv(path, rows, COLUMNS)
