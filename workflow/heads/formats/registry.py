@@ -40,10 +40,7 @@ def _has_config(folder: Path) -> bool:
 
 
 def _heads_of_firefox(place: Path) -> Heads:
-    """Layers and heads per layer for each kind of attention, from the options in the model file.
-
-    Empty if the file cannot be read: the import says what is wrong.
-    """
+    """Layers and heads per layer by kind of attention, from the options in the model file; empty if unreadable."""
     from heads.formats.marian_file import read
     from heads.formats.marian_shape import shape_of
 

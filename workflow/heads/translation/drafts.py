@@ -65,10 +65,7 @@ class Drafted:
 
 @torch.inference_mode()
 def said_again(model: Transformer, batch: Batch, memory: Tensor, gates: Gates | None) -> Tensor:
-    """Whether greedy search with these gates gives the batch's target for each sentence [B].
-
-    memory: encoder states [B, S, D].
-    """
+    """Whether greedy search with these gates gives each sentence's target [B]. memory: encoder states [B, S, D]."""
     states = model.decode(batch.target_input, memory, batch.source_mask, gates)
     logits = model.projection(states[batch.target_mask]).float()
     logits[:, list(NEVER_SAID)] = -torch.inf

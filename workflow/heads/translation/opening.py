@@ -154,10 +154,7 @@ def import_any(
 
 
 def fetched(name: str) -> Path:
-    """The folder of a third-party model; one that is named and missing is downloaded into the cache.
-
-    Raises UserError if it does not exist and cannot be downloaded.
-    """
+    """The folder of a third-party model, downloaded if it is named and missing. Raises UserError if it cannot be."""
     return folder_of(place_with_network(name))
 
 

@@ -99,10 +99,7 @@ class _EncoderAlone(nn.Module):
 
 
 def write_onnx(model: Transformer, folder: Path) -> None:
-    """Write encoder.onnx, step.onnx and the script into a folder.
-
-    Raises UserError if the ONNX libraries are not installed.
-    """
+    """Write encoder.onnx, step.onnx and the script into a folder. Raises UserError as `need_libraries` does."""
     need_libraries()
     source, own = (
         {
