@@ -10,7 +10,7 @@ from plans import CORPORA, EXPERIMENTS, LEARNT, LINKS, NOTHING, OTHER, OWN, SHA,
 
 from checkouts import configuration
 from heads.base.files import UserError
-from heads.config.corpus_entries import compared_flags
+from heads.config.corpus_entries import compared_with
 from heads.config.corpus_parts import download_name
 from heads.config.plan import Plan
 from heads.config.settings import merged
@@ -40,8 +40,8 @@ def test_experiments_are_held_against_numbers_of_the_paper_on_wmt_unless_their_c
     asked = Plan(config)
     entries = {name: asked.corpora[one["corpus"]] for name, one in asked.experiments.items()}
     of_films = [name for name, one in asked.experiments.items() if one["corpus"] == "opensubtitles-en-ru"]
-    assert of_films and compared_flags({name: entries[name] for name in entries if name not in of_films}) == []
-    assert compared_flags(entries) == ["--compared-with", *(f"{name}=OpenSubtitles" for name in of_films)]
+    assert of_films and compared_with({name: entries[name] for name in entries if name not in of_films}) == []
+    assert compared_with(entries) == [f"{name}=OpenSubtitles" for name in of_films]
     assert "compared_with" not in asked.corpus_entry("opensubtitles-en-ru"), "its text is none the other for it"
 
 
@@ -74,8 +74,8 @@ def test_scores_are_against_references_or_against_the_model_that_wrote_the_targe
     corpus: dict[str, Any], pretrained: str, against: str
 ) -> None:
     found = of_corpus(corpus, pretrained)
-    told = {name: found.distillations.against_flags(found.experiments[name]) for name in ("one", "two")}
-    assert told == {"one": [], "two": [] if against == "references" else ["--against", against]}
+    told = {name: found.distillations.against(found.experiments[name]) for name in ("one", "two")}
+    assert told == {"one": "references", "two": against}
 
 
 @pytest.mark.parametrize(

@@ -161,7 +161,8 @@ def jobs_in(said: str) -> Iterator[Job]:
                 else:
                     flags[name] = f"{flags.get(name, '')} {word}".strip()
             inputs, outputs = (tuple(lines.get(key, "").split(", ")) for key in ("input", "output"))
-            yield Job(rule, stage, inputs, outputs, log, lines.get("benchmark", ""), flags)
+            given = {name: value for name, value in flags.items() if value}  # an optional flag may come without one
+            yield Job(rule, stage, inputs, outputs, log, lines.get("benchmark", ""), given)
 
 
 def folders_of(jobs: list[Job], *patterns: str, experiments: tuple[str, ...] = ("tiny", "far")) -> set[str]:
@@ -208,7 +209,7 @@ def runs_told(job: Job, jobs: list[Job], whose: Mapping[str, str]) -> dict[str, 
     return {
         **{flag: linked.format(name) for flag, name in aligned.items()},
         "trees": trees,
-        "against": "unpruned model" if experiment == "echo" else "",
+        "against": "unpruned model" if experiment == "echo" else "references",
         "chosen_heads": chosen_heads(whose),
         "shown": EXAMPLES[0] if experiment == "told" else trees.split(" ")[0].partition("=")[2],
         "shown_labels": EXAMPLES[1] if experiment == "told" else "",

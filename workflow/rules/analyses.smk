@@ -27,12 +27,12 @@ rule score:
     params:
         settings=settings_of("score"),
         model=folder_of("model"),
-        against=lambda w: DISTILLATIONS.against_flags(PLAN.experiments[w.experiment]),
+        against=lambda w: DISTILLATIONS.against(PLAN.experiments[w.experiment]),
     shell:
         "python -m heads score --settings {params.settings:q} --model {params.model:q} --source {input.source:q}"
         " --text {input.text:q} --target-bpe {input.target_bpe:q} --references {input.references:q}"
         " --translations {output.translations:q} --bleu {output.bleu:q} --statistics {output.statistics:q}"
-        " {params.against:q} --threads {threads} > {log:q} 2>&1"
+        " --against {params.against:q} --threads {threads} > {log:q} 2>&1"
 
 
 rule classified:

@@ -190,10 +190,3 @@ def folder_of(name):
         return str(Path(found if isinstance(found, str) else found[0]).parent)
 
     return folder
-
-
-def if_given(*names):
-    """Param: flags such as `--labels FILE` for the inputs of these names, without those that are empty lists."""
-    return lambda wildcards, input: [
-        word for name in names if input[name] for word in (f"--{name.replace('_', '-')}", str(input[name]))
-    ]

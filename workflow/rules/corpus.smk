@@ -23,9 +23,9 @@ rule download:
         runtime=growing(720),
     params:
         url=lambda w: PLAN.downloads[w.file],
-        sha256=lambda w: f"--sha256 {PLAN.checksums[w.file]}" if w.file in PLAN.checksums else "",
+        sha256=lambda w: PLAN.checksums.get(w.file, ""),
     shell:
-        "python -m heads fetch --url {params.url:q} --out {output:q} {params.sha256} > {log:q} 2>&1"
+        "python -m heads fetch --url {params.url:q} --out {output:q} --sha256 {params.sha256:q} > {log:q} 2>&1"
 
 
 rule corpus:

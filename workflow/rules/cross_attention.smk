@@ -62,8 +62,8 @@ rule cross_attention_roles:
     params:
         settings=settings_of("alignment_heads"),
         model=folder_of("model"),
-        words=if_given("source_words", "target_words", "links"),
     shell:
         "python -m heads cross_attention_roles --settings {params.settings:q} --model {params.model:q} --source-bpe {input.source_bpe:q}"
-        " --target-bpe {input.target_bpe:q} --source {input.source:q} --target {input.target:q} {params.words:q}"
+        " --target-bpe {input.target_bpe:q} --source {input.source:q} --target {input.target:q}"
+        " --source-words {input.source_words:q} --target-words {input.target_words:q} --links {input.links:q}"
         " --out {output.out:q} --threads {threads} > {log:q} 2>&1"

@@ -49,8 +49,8 @@ rule distilled:
     params:
         sentences=lambda w: DISTILLATIONS.parts[w.part].sentences,
         after=lambda w: DISTILLATIONS.parts[w.part].after,
-        text=lambda w: DISTILLATIONS.flags_of(w.part),
+        member=lambda w: DISTILLATIONS.member_of(w.part),
     shell:
-        "python -m heads distilled --sentences {params.sentences:q} --after {params.after:q} {params.text:q}"
-        " --model {input.model:q} --source {output.source:q} --target {output.target:q} --threads {threads}"
+        "python -m heads distilled --sentences {params.sentences:q} --after {params.after:q} --text {input.text:q}"
+        " --member {params.member:q} --model {input.model:q} --source {output.source:q} --target {output.target:q} --threads {threads}"
         " > {log:q} 2>&1"

@@ -54,10 +54,13 @@ rule figure:
         runtime=growing(10),
     params:
         runs=lambda w: PLAN.runs_read(FIGURE_NEEDS[w.name], [w.experiment]),
-        also=lambda w: ["--gates", gates_of([w.experiment])] if w.name in FROM_SETTINGS else [],
+        gates=lambda w: gates_of([w.experiment]) if w.name in FROM_SETTINGS else [],
+        compared=[],
+        gif=[],
     shell:
-        "python -m heads figure --name {wildcards.name} --runs {params.runs:q} {params.also:q}"
-        " --out-pdf {output.pdf:q} --out-png {output.png:q} > {log:q} 2>&1"
+        "python -m heads figure --name {wildcards.name} --runs {params.runs:q} --gates {params.gates:q}"
+        " --compared-with {params.compared:q} --out-pdf {output.pdf:q} --out-png {output.png:q} --out-gif {params.gif:q}"
+        " > {log:q} 2>&1"
 
 
 use rule figure as figure_across with:
@@ -82,7 +85,8 @@ use rule figure as figure_across with:
         name="|".join(ACROSS),
     params:
         runs=lambda w: PLAN.runs_read(FIGURE_NEEDS[w.name], RUN),
-        also=lambda w: COMPARED if w.name in AGAINST_CORPORA else [],
+        gates=[],
+        compared=lambda w: COMPARED if w.name in AGAINST_CORPORA else [],
 
 
 use rule figure as animation with:
@@ -111,4 +115,4 @@ use rule figure as animation with:
     wildcard_constraints:
         name="|".join(ANIMATED),
     params:
-        also=lambda wildcards, output: ["--out-gif", output.gif],
+        gif=lambda wildcards, output: output.gif,

@@ -92,9 +92,8 @@ rule maps:
     params:
         settings=settings_of("maps"),
         model=folder_of("model"),
-        labels=if_given("labels"),
-        trees=if_given("trees"),
     shell:
         "python -m heads maps --settings {params.settings:q} --model {params.model:q} --source-bpe {input.source_bpe:q}"
-        " --target-bpe {input.target_bpe:q} --sentences {input.sentences:q} {params.labels:q} {params.trees:q}"
+        " --target-bpe {input.target_bpe:q} --sentences {input.sentences:q} --labels {input.labels:q}"
+        " --trees {input.trees:q}"
         " --out {output.out:q} --threads {threads} > {log:q} 2>&1"

@@ -1,9 +1,9 @@
 # Tables of all experiments that `run` names, with the papers' numbers beside ours.
-from heads.config.corpus_entries import compared_flags
+from heads.config.corpus_entries import compared_with
 from heads.tables.needs import AGAINST_CORPORA, CORPUS_FILES
 from heads.tables.needs import NEEDS as TABLE_NEEDS
 
-COMPARED = compared_flags({e: PLAN.corpora[PLAN.experiments[e]["corpus"]] for e in RUN})
+COMPARED = compared_with({e: PLAN.corpora[PLAN.experiments[e]["corpus"]] for e in RUN})
 
 
 rule tables:
@@ -45,9 +45,10 @@ rule table:
         runtime=growing(10),
     params:
         runs=lambda w: PLAN.runs_read(TABLE_NEEDS[w.name], RUN),
-        also=lambda w: COMPARED if w.name in AGAINST_CORPORA else [],
+        compared=lambda w: COMPARED if w.name in AGAINST_CORPORA else [],
     shell:
-        "python -m heads table --name {wildcards.name} --runs {params.runs:q} {params.also:q} --out {output:q} > {log:q} 2>&1"
+        "python -m heads table --name {wildcards.name} --runs {params.runs:q} --compared-with {params.compared:q}"
+        " --out {output:q} > {log:q} 2>&1"
 
 
 rule corpus_table:

@@ -9,8 +9,8 @@ from heads.config.settings import Section, section
 
 
 def add_path_argument(parser: argparse.ArgumentParser, name: str, what: str, nargs: str | None = None) -> None:
-    """Declare a required flag that names a file or folder; with nargs "+" one or more, with "?" one or none."""
-    parser.add_argument(name, type=Path, nargs=nargs, required=True, help=what)
+    """Declare a required flag that names a file or folder; with nargs "+" one or more. With "?" it is optional."""
+    parser.add_argument(name, type=Path, nargs=nargs, required=nargs != "?", help=what)
 
 
 def add_settings_argument(parser: argparse.ArgumentParser, what: str = "settings of the stage") -> None:
@@ -91,7 +91,7 @@ def add_compared_argument(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--compared-with",
         type=compared_corpus,
-        nargs="+",
+        nargs="*",
         default=[],
         metavar="EXPERIMENT=CORPUS",
         help=f"corpus whose published numbers count for an experiment, {' or '.join(PAPER_CORPORA)}; default {WMT}",

@@ -1,7 +1,6 @@
 """Which target token's source heads look at: that of the one being written, the last or the next."""
 
 import argparse
-from pathlib import Path
 
 from heads.analysis.alignment_heads import golds_of, unlinked
 from heads.analysis.cross_attention_roles import COLUMNS, roles_of_cross_attention
@@ -19,10 +18,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     for side in ("source", "target"):
         add_path_argument(parser, f"--{side}-bpe", f"{side} SentencePiece model")
         add_path_argument(parser, f"--{side}", f"plain text of the {side} sentences")
-        parser.add_argument(f"--{side}-words", type=Path, help="with --links: the same with spaces between words")
-    parser.add_argument(
-        "--links", type=Path, help="word alignment in Pharaoh format; default: by the model's own best aligner"
-    )
+        add_path_argument(parser, f"--{side}-words", "if there are links: the same with spaces between words", "?")
+    add_path_argument(parser, "--links", "word alignment in Pharaoh format; none: by the model's own best aligner", "?")
     add_path_argument(parser, "--out", "table to write")
 
 

@@ -18,10 +18,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_path_argument(parser, "--model", "folder of the model, as written by import")
     parser.add_argument("--sentences", type=int, required=True, help="number of sentences to translate")
     parser.add_argument("--after", type=int, default=0, help="number of sentences to skip first")
-    parser.add_argument(
-        "--text", type=Path, help="one sentence per line; default: the documentation of installed Python packages"
-    )
-    parser.add_argument("--member", help="name of the file to read if --text is an archive")
+    add_path_argument(parser, "--text", "sentences, one per line; none: installed Python packages' documentation", "?")
+    parser.add_argument("--member", default="", help="name of the file to read if --text is an archive")
     add_path_argument(parser, "--source", "file to write: source sentences")
     add_path_argument(parser, "--target", "file to write: their translations")
     add_device_arguments(parser)

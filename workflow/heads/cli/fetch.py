@@ -9,9 +9,9 @@ from heads.corpus.fetch import fetch
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--url", required=True, help="http(s) address of the file")
     add_path_argument(parser, "--out", "file to write")
-    parser.add_argument("--sha256", help="expected checksum; default: that of the first download, which is recorded")
+    parser.add_argument("--sha256", default="", help="expected checksum; none: that of the first download, recorded")
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Download the file."""
-    fetch(arguments.url, arguments.out, sha256=arguments.sha256)
+    fetch(arguments.url, arguments.out, sha256=arguments.sha256 or None)

@@ -60,13 +60,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=Path,
         help=f"folders results/EXPERIMENT/RUN of one experiment; of several for {', '.join(ACROSS)}",
     )
-    parser.add_argument(
-        "--gates", type=gates_given, help=f"hard_concrete settings by experiment, JSON (for {', '.join(FROM_SETTINGS)})"
-    )
+    settings = f"hard_concrete settings by experiment, JSON (for {', '.join(FROM_SETTINGS)})"
+    parser.add_argument("--gates", type=gates_given, nargs="?", help=settings)
     add_compared_argument(parser)
     add_path_argument(parser, "--out-pdf", "the PDF to write")
     add_path_argument(parser, "--out-png", "the PNG to write")
-    parser.add_argument("--out-gif", type=Path, help=f"the animation to write as well (for {', '.join(ANIMATED)})")
+    parser.add_argument(
+        "--out-gif", type=Path, nargs="?", help=f"the animation to write as well (for {', '.join(ANIMATED)})"
+    )
 
 
 def run(arguments: argparse.Namespace) -> None:

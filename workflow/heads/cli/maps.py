@@ -3,7 +3,6 @@
 import argparse
 import json
 import sys
-from pathlib import Path
 
 from heads.analysis.maps_of_text import maps_of_lines, maps_of_sentences, read_examples, read_sentences
 from heads.base.files import UserError, write_text
@@ -25,8 +24,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--sentences",
         "source sentences: CoNLL-U, or plain lines in a .txt; for a classifier, one example per line",
     )
-    parser.add_argument("--labels", type=Path, help="for examples: the correct label of each line")
-    parser.add_argument("--trees", type=Path, help="for examples: the trees of their sentences in order, CoNLL-U")
+    add_path_argument(parser, "--labels", "for examples: the correct label of each line", "?")
+    add_path_argument(parser, "--trees", "for examples, if known: the trees of their sentences in order, CoNLL-U", "?")
     add_path_argument(parser, "--out", "JSON file to write")
 
 

@@ -120,11 +120,10 @@ def has_alignment(entry: Mapping[str, Any], split: str = "dev") -> bool:
     return entry["kind"] == "grammar" or split in entry.get("alignment", {})
 
 
-def compared_flags(entries: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """The flag for experiments that are compared with another corpus than WMT, from the entries of their corpora."""
+def compared_with(entries: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """EXPERIMENT=CORPUS for experiments compared with another corpus than WMT, from the entries of their corpora."""
     found = {experiment: entry.get("compared_with", WMT) for experiment, entry in entries.items()}
-    others = [f"{experiment}={corpus}" for experiment, corpus in found.items() if corpus != WMT]
-    return ["--compared-with", *others] if others else []
+    return [f"{experiment}={corpus}" for experiment, corpus in found.items() if corpus != WMT]
 
 
 def downloads_of(entry: Mapping[str, Any]) -> list[str]:

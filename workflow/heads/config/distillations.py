@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from heads.base.files import UserError
-from heads.base.names import UNPRUNED
+from heads.base.names import REFERENCES, UNPRUNED
 from heads.base.packaged import slug
 from heads.config.corpora import FilesCorpus
 from heads.config.corpus_entries import distilled_of, parse_corpus
@@ -53,20 +53,17 @@ class Distillations:
         source = self.parts[part].source
         return [] if source is None else [str(source.on_disk(Path("results/downloads")))]
 
-    def flags_of(self, part: str) -> list[str]:
-        """The flags that name the text to translate; empty if it is documentation."""
+    def member_of(self, part: str) -> str:
+        """The name of the sentences' file in an archive; empty if it is in none."""
         source = self.parts[part].source
-        member = ["--member", source.member] if source and source.member else []
-        return [word for path in self.text_of(part) for word in ("--text", path)] + member
+        return (source and source.member) or ""
 
-    def against_flags(self, experiment: Mapping[str, Any]) -> list[str]:
-        """The flag that says, when a resolved experiment is scored, which model wrote the targets of test.
-
-        Empty for references, so that existing scores are not made again.
-        """
+    def against(self, experiment: Mapping[str, Any]) -> str:
+        """What a resolved experiment is scored against: references, or the model that wrote the targets of test."""
         writer = self.writers[experiment["corpus"]]
-        own = writer == experiment["baseline"]["pretrained"]
-        return ["--against", UNPRUNED if own else f"model {writer}"] if writer else []
+        if not writer:
+            return REFERENCES
+        return UNPRUNED if writer == experiment["baseline"]["pretrained"] else f"model {writer}"
 
 
 def writer_of_test(corpus: str, entry: Mapping[str, Any]) -> str:

@@ -99,7 +99,7 @@ class _EncoderAlone(nn.Module):
 
 
 def write_onnx(model: Transformer, folder: Path) -> None:
-    """Write encoder.onnx, step.onnx and the script into a folder. Raises UserError as `need_libraries` does."""
+    """Write encoder.onnx, step.onnx and the script into a folder. Raises UserError without the ONNX libraries."""
     need_libraries()
     source, own = (
         {
