@@ -9,7 +9,7 @@ from functools import partial
 from http.server import BaseHTTPRequestHandler, SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
-from heads.corpus.fetch import fetch
+from heads.base.fetch import fetch
 
 BODY = bytes(range(256)) * 3000
 

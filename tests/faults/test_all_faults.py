@@ -18,7 +18,7 @@ TESTS = Path(__file__).parent.parent
 
 KILLED, DAMAGED, ODD = "faults/test_killed_trainings.py", "faults/test_damaged_files.py", "faults/test_odd_settings.py"
 WORKFLOW, SECURITY = "faults/test_snakemake_faults.py", "faults/test_security.py"
-DOWNLOADS, FETCH = "faults/test_downloads.py", "corpus/test_fetch.py"
+DOWNLOADS, FETCH = "faults/test_downloads.py", "base/test_fetch.py"
 ABSENT, MODULE = "faults/test_absent_text.py", "workflow/test_module.py"
 SLURM, FILES, WAITING = "slurm/test_slurm.py", "base/test_files.py", "training/test_without_waiting.py"
 

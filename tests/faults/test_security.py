@@ -21,9 +21,9 @@ from stanza.models.pos import trainer as tagger_trainer
 from workshop import config
 
 from checkouts import ROOT, checkout, snakemake
+from heads.base.fetch import open_bytes
 from heads.base.files import UserError, read_json, read_lines, read_yaml, write_json, write_text
 from heads.config.settings import merged, resolve
-from heads.corpus.fetch import open_bytes
 from heads.model.checkpoint import load_tensors
 from heads.syntax.parsing import open_models
 from heads.text.vocabulary import Tokens, Vocabulary

@@ -1,1 +1,1 @@
-"""Basics that all other packages use: files, names in paths, provenance, a pool of processes. No torch."""
+"""Basics that all other packages use: files, downloads, names in paths, provenance, a pool of processes. No torch."""

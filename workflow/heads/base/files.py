@@ -13,6 +13,7 @@ import io
 import json
 import os
 import platform
+import unicodedata
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -113,6 +114,11 @@ def read_lines(path: Path) -> list[str]:
         raise UserError(
             f"{path} cannot be read ({error}): give an intact text file, plain or gzipped as .gz."
         ) from None
+
+
+def normalise(text: str) -> str:
+    """Text in NFC with single spaces and none at either end."""
+    return " ".join(unicodedata.normalize("NFC", text).split())
 
 
 def write_lines(path: Path, lines: Iterable[str]) -> None:

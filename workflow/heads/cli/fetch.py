@@ -2,8 +2,8 @@
 
 import argparse
 
+from heads.base.fetch import fetch
 from heads.cli._flags import add_path_argument
-from heads.corpus.fetch import fetch
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -1,1 +1,1 @@
-"""Parallel corpora: downloads and archives, readers, filters, the embedded grammar. No torch."""
+"""Parallel corpora and labelled examples: readers, filters, the embedded grammar. No torch."""

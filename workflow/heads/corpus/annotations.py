@@ -9,13 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from heads.base.files import UserError, atomic_path, read_lines, write_lines
+from heads.base.fetch import open_bytes
+from heads.base.files import UserError, atomic_path, normalise, read_lines, write_lines
 from heads.config.corpora import AnyCorpus, ExamplesCorpus, FilesCorpus, GrammarCorpus, GrammarPairsCorpus
 from heads.config.corpus_parts import FileSpec, GrammarTrees
 from heads.corpus.build import grammar_pairs, of_lines
-from heads.corpus.clean import normalise
 from heads.corpus.examples import grammar_inferences
-from heads.corpus.fetch import open_bytes
 from heads.corpus.grammar import first_of_split
 from heads.corpus.pairs import BROKEN_FILE, read_text
 from heads.corpus.splits import check_file

@@ -14,7 +14,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any, TypeVar
 
-from heads.base.files import UserError, write_lines, write_tsv
+from heads.base.files import UserError, normalise, write_lines, write_tsv
 from heads.base.names import OUT_OF_DOMAIN, ROLES, SPLITS
 from heads.base.pool import chunks, in_order
 from heads.config.corpora import ExamplesCorpus, FilesCorpus, GrammarCorpus, GrammarPairsCorpus
@@ -30,7 +30,6 @@ from heads.corpus.clean import (
     evenly,
     filter_table,
     fingerprint,
-    normalise,
 )
 from heads.corpus.distinct import SeenBefore
 from heads.corpus.examples import build_examples, build_grammar_pairs, write_out_of_domain

@@ -24,11 +24,11 @@ from __future__ import annotations
 import hashlib
 import heapq
 import re
-import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 
+from heads.base.files import normalise
 from heads.base.names import SPLITS
 from heads.base.pool import chunks, in_order
 from heads.config.corpora import Cleaning
@@ -41,11 +41,6 @@ CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ufffd]")
 CHUNK_PAIRS = 2000
 
 Pair = tuple[str, str]
-
-
-def normalise(text: str) -> str:
-    """Text in NFC with single spaces and none at either end."""
-    return " ".join(unicodedata.normalize("NFC", text).split())
 
 
 def fingerprint(text: str) -> int:

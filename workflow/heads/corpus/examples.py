@@ -28,12 +28,12 @@ from functools import partial
 from itertools import chain, islice
 from pathlib import Path
 
-from heads.base.files import UserError, write_lines
+from heads.base.files import UserError, normalise, write_lines
 from heads.base.names import OUT_OF_DOMAIN, ROLES, SPLITS
 from heads.config.corpora import ExamplesCorpus, GrammarPairsCorpus
 from heads.config.examples import GrammarExamples, Table
 from heads.config.messages import nearest
-from heads.corpus.clean import CONTROL, HoldOut, Pair, evenly, filter_table, fingerprint, normalise
+from heads.corpus.clean import CONTROL, HoldOut, Pair, evenly, filter_table, fingerprint
 from heads.corpus.grammar.inference import LABELS, Inference, first_of_split
 from heads.corpus.pairs import read_text
 from heads.corpus.splits import check_splits, text_name, write_split

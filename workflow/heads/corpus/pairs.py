@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple
 from xml.etree import ElementTree
 
+from heads.base.fetch import open_bytes
 from heads.base.files import UserError
 from heads.config.corpus_parts import Columns, Distilled, FileSpec, OpusOverlap, Part, TestSet, TwoFiles
-from heads.corpus.fetch import open_bytes
 
 SEGMENT = re.compile(r"\s*<seg\b[^>]*>(.*)</seg>\s*")
 OTHER_TAG = re.compile(r"\s*<[?!/]?[A-Za-z][^<>]*>")

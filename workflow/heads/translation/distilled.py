@@ -9,8 +9,7 @@ import hashlib
 from collections.abc import Iterable
 from pathlib import Path
 
-from heads.base.files import UserError, write_lines
-from heads.corpus.clean import normalise
+from heads.base.files import UserError, normalise, write_lines
 from heads.translation.stream import Report, Translator, translated
 
 WORDS = (3, 60)

@@ -28,11 +28,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from heads.base import bert, fairseq, marian
+from heads.base.fetch import Absent, fetch
 from heads.base.files import UserError
 from heads.base.marian import CONFIG, GENERATION, HUB, LICENCES, NEEDED, TOKENIZER, WEIGHTS
 from heads.base.packaged import NAME, cache_of, cache_of_hub, not_there, place_of
 from heads.base.seals import sha256_of
-from heads.corpus.fetch import Absent, fetch
 from heads.translation.export import new_folder
 from heads.translation.marian_folder import read_object
 

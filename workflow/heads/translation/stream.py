@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from heads.corpus.clean import normalise
+from heads.base.files import normalise
 from heads.model.folder import load_folder
 from heads.model.transformer import Transformer
 from heads.text.batches import cut, pad

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from heads.base.fetch import open_bytes
 from heads.base.files import UserError
 from heads.config.corpus_parts import download_name
-from heads.corpus.fetch import open_bytes
 from small_server import BODY, Site, names, serving
 
 RIGHT = hashlib.sha256(BODY).hexdigest()
