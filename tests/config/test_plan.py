@@ -17,7 +17,6 @@ from heads.base.files import UserError, write_text
 from heads.base.names import KINDS
 from heads.config.plan import Plan
 from heads.config.settings import merged
-from heads.config.shown import sentences_shown
 from heads.tables.needs import NEEDS, Need
 
 SWEPT = {
@@ -177,7 +176,7 @@ def test_a_table_of_other_experiments_names_those_that_have_what_it_is_made_of()
 
 def test_attention_is_shown_on_the_trees_that_decide_and_without_any_on_the_dev_text() -> None:
     asked = plan(**EXPERIMENTS)
-    shown = {name: sentences_shown(asked, name) for name in EXPERIMENTS}
+    shown = {name: asked.sentences_shown(name) for name in EXPERIMENTS}
     assert shown.pop("bare") == f"{asked.corpus_of('bare')}/dev.source.txt"
     assert shown == {name: next(iter(asked.tree_files(name).values())) for name in shown}
     assert shown["held"].endswith("held/parser/own.conllu") and shown["gold"].endswith("/dev.conllu")

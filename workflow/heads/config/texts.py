@@ -5,13 +5,14 @@ The rules use it through `heads.config.plan.Plan`, so that nothing heavy is impo
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from heads.base.files import UserError
 from heads.base.names import OUT_OF_DOMAIN, PARSED_TREES, ROLES
 from heads.config import corpus_entries
-from heads.config.absent import check_there
 from heads.config.corpus_parts import download_name
 from heads.config.distillations import Distillations
 
@@ -46,24 +47,20 @@ class Texts:
     def _entry(self, experiment: str) -> Mapping[str, Any]:
         return self.corpora[self.experiments[experiment]["corpus"]]
 
-    def entry_with(self, corpus: str, *keys: str) -> dict[str, Any]:
-        """The entry of a corpus without the keys in PUT_ASIDE, except these."""
+    def corpus_entry(self, corpus: str, *keys: str) -> dict[str, Any]:
+        """The entry of a corpus without the keys in PUT_ASIDE, except these: all that its text is made from."""
         aside = {*PUT_ASIDE} - {*keys}
         return {key: value for key, value in self.corpora[corpus].items() if key not in aside}
-
-    def corpus_entry(self, corpus: str) -> dict[str, Any]:
-        """The entry of a corpus without the keys in PUT_ASIDE: all that its text is made from."""
-        return self.entry_with(corpus)
 
     def out_of_domain_entry(self, corpus: str) -> dict[str, Any]:
         """The entry of a corpus with its out-of-domain test set; raise UserError if it has none."""
         if OUT_OF_DOMAIN not in self.corpora[corpus]:
             raise UserError(f"corpora.{corpus} has no out-of-domain test set: name its parts under {OUT_OF_DOMAIN}.")
-        return self.entry_with(corpus, OUT_OF_DOMAIN)
+        return self.corpus_entry(corpus, OUT_OF_DOMAIN)
 
     def treebank_entry(self, corpus: str, split: str) -> dict[str, Any]:
         """The entry of a corpus with the one treebank that the trees of a split come from."""
-        return self.entry_with(corpus, "parser_trees" if split == "train" else "trees")
+        return self.corpus_entry(corpus, "parser_trees" if split == "train" else "trees")
 
     def treebank_files(self, corpus: str, split: str) -> list[str]:
         """Local files and downloads of that treebank alone."""
@@ -71,7 +68,7 @@ class Texts:
 
     def alignment_entry(self, corpus: str, split: str) -> dict[str, Any]:
         """The entry of a corpus with the word alignment of one split, if it has one."""
-        entry = self.entry_with(corpus, "alignment")
+        entry = self.corpus_entry(corpus, "alignment")
         if "alignment" in entry:
             entry["alignment"] = {name: file for name, file in entry["alignment"].items() if name == split}
         return entry
@@ -85,8 +82,21 @@ class Texts:
         return sorted({*self.files_of(entry)} - {*self.files_of(self.corpus_entry(corpus))})
 
     def check_there(self, corpus: str, files: Sequence[str], made: Callable[[str], bool]) -> None:
-        """Raise UserError if one of these files of a corpus is neither on disk nor made by a rule."""
-        check_there(corpus, self.corpora[corpus], files, made)
+        """Raise UserError, naming the key, if one of these files of a corpus is neither on disk nor made by a rule.
+
+        made: whether a rule makes a path; the rules know what others will make.
+        """
+        named = corpus_entries.files_by_key(corpus_entries.parse_corpus(self.corpora[corpus]))
+        keys = {str(file.path): key for key, file in reversed([*named]) if file.path}
+        for file in files:
+            path = Path(file)
+            if not path.exists() and not made(file):
+                beside = path.parent.iterdir() if path.parent.is_dir() else ()
+                close = difflib.get_close_matches(path.name, [one.name for one in beside if str(one) not in keys], n=1)
+                raise UserError(
+                    f"corpora.{corpus}.{keys[file]} is {file}, which does not exist: correct it or "
+                    f"corpora.{corpus}.folder, or put the file there.{f' Did you mean {close[0]}?' if close else ''}"
+                )
 
     def files_of(self, entry: Mapping[str, Any]) -> list[str]:
         """Downloads and local files that an entry names."""
