@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from plans import EXPERIMENTS, NOTHING, below, plan
 
-from checkouts import configuration
 from heads.base.files import UserError, write_text
 from heads.base.names import KINDS
 from heads.config.plan import Plan
@@ -186,26 +183,6 @@ def test_attention_is_shown_on_the_trees_that_decide_and_without_any_on_the_dev_
 def test_nothing_that_trees_are_needed_for_is_read_of_an_experiment_without_any(file: str) -> None:
     asked = plan(**EXPERIMENTS)
     assert asked.runs_read(Need((), {"baseline": (file,)}, ()), ["bare"]) == []
-
-
-@pytest.mark.parametrize(
-    ("change", "sentence"),
-    [
-        ("run: [dmo]", "run names 'dmo', which is not under experiments. Did you mean demo?"),
-        ("experiments: {demo: {model: {heads: 5}}}", "demo.model.width 128 does not divide into 5 heads"),
-        ("experiments: {demo: {model: {width: wide}}}", "demo.model.width is 'wide', but must be of type integer"),
-        ("experiments: {demo: {training: {adam_epsilon: 1e-9}}}", "YAML reads 1e-3 as text: write 0.001"),
-        ("experiments: {demo: {sweep: {budgets: {enc_self: [33]}}}}", "asks for 33 of the 32 heads of enc_self"),
-        ("experiments: {wmt-en-fr: {roles: {trees: [stanza]}}}", "wmt-en-fr has no treebank to train a parser on"),
-        ("experiments: {demo: {sweep: {seeds: ['2']}}}", "remove the quotes; inside braces of --config all is text"),
-        ("experiments: {figures: {}}", "experiments.figures would lie in results/figures"),
-        ("corpora: {demo: {kid: grammar}}", "corpora.demo.kid is not a setting. Did you mean kind?"),
-        ("corpora: {multi30k: {hold_out: {dev: 5, test: 5}}}", "has both hold_out and dev"),
-    ],
-)
-def test_what_is_wrong_with_the_settings_is_said_when_the_plan_is_made(change: str, sentence: str) -> None:
-    with pytest.raises(UserError, match=re.escape(sentence)):
-        Plan(merged(configuration(), yaml.safe_load(change)))
 
 
 def imported_plan(folder: Path, sweep: Mapping[str, Any], **config: Any) -> Plan:

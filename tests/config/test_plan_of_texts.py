@@ -46,11 +46,7 @@ def test_experiments_are_held_against_numbers_of_the_paper_on_wmt_unless_their_c
 
 
 WRITTEN = {"distilled_by": "firefox/en-pt", "sentences": 5}
-
-
 PEOPLES: dict[str, Any] = {"source": "c.de", "target": "c.en"}
-
-
 OTHERS = {**WRITTEN, "distilled_by": "opus"}
 
 

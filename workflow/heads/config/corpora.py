@@ -13,13 +13,16 @@ from pydantic import Discriminator, Field, Tag, ValidationInfo
 from heads.base.names import OUT_OF_DOMAIN, PAPER_CORPORA, ROLES, SPLITS, WMT
 from heads.config.corpus_parts import (
     Alignment,
+    ExampleColumns,
+    ExamplePart,
+    ExampleParts,
     File,
+    Labels,
     Part,
     Parts,
     Treebank,
     keys_of,
 )
-from heads.config.examples import ExampleCleaning, ExampleColumns, ExamplePart, ExampleParts, Labels
 from heads.config.fields import (
     Closed,
     Count,
@@ -47,6 +50,12 @@ class Cleaning(Closed):
     leakage: Annotated[str, one_of("either", "source")] = setting(
         "either", "remove pairs with either side in dev or test, or only those with their source there"
     )
+
+
+class ExampleCleaning(Closed):
+    """Limits of the filters, see `heads.corpus.examples`."""
+
+    max_words: Count = required("examples with more words in a sentence are removed")
 
 
 class _Entry(Closed):

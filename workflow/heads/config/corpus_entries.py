@@ -13,8 +13,7 @@ from typing import Any
 from heads.base.files import UserError
 from heads.base.names import CLASSIFICATION, TRANSLATION, WMT
 from heads.config.corpora import AnyCorpus, Corpus, ExamplesCorpus, FilesCorpus, GrammarCorpus, GrammarPairsCorpus
-from heads.config.corpus_parts import Distilled, FileSpec, GrammarTrees, TwoFiles
-from heads.config.examples import Table
+from heads.config.corpus_parts import Distilled, FileSpec, GrammarTrees, Table, TwoFiles
 from heads.config.fields import Closed
 from heads.config.messages import validated
 

@@ -19,32 +19,27 @@ from heads.config.fields import Closed
 from heads.config.messages import nearest, validated
 from heads.config.trainings import HardConcrete
 
+OF_ITS_NAME = (
+    *("bpe", "selection", "confidence", "lrp", "roles", "alignment_heads", "parser", "speed", "causal"),
+    *("ablation", "masking_curve"),
+)
+"""Stages that get the section of their name alone."""
 STAGE_SECTIONS: dict[str, tuple[str, ...]] = {
-    "bpe": ("bpe",),
+    **{name: (name,) for name in OF_ITS_NAME},
     "baseline": ("model", "training", "baseline"),
     "imported_bpe": ("baseline",),
     "imported": ("training", "baseline"),
     "gates": ("training", "gates"),
     "penalty_gates": ("training", "gates", "scratch"),
     "selected": ("training", "selected"),
-    "selection": ("selection",),
+    "scratch": ("training", "scratch"),
     "masked": ("translate", "selection"),
     "compared": ("selection",),
-    "scratch": ("training", "scratch"),
     "score": ("translate",),
     "classified": ("translate",),
-    "confidence": ("confidence",),
-    "lrp": ("lrp",),
-    "roles": ("roles",),
     "dynamics": ("roles", "confidence"),
-    "alignment_heads": ("alignment_heads",),
     "maps": ("maps", "translate"),
-    "parser": ("parser",),
-    "speed": ("speed",),
     "importance": ("importance", "training"),
-    "causal": ("causal",),
-    "ablation": ("ablation",),
-    "masking_curve": ("masking_curve",),
     "checkpoints": ("checkpoints", "importance", "training"),
 }
 """The sections of an experiment that each stage gets; a change in any other section does not rerun it."""

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from heads.base.files import UserError
 from heads.base.names import OUT_OF_DOMAIN
 from heads.config.corpora import ExamplesCorpus
-from heads.config.examples import GrammarExamples, Table
+from heads.config.corpus_parts import GrammarExamples, Table
 from heads.config.messages import nearest
 from heads.corpus.grammar.inference import LABELS, first_of_split
 from heads.corpus.pairs import read_text
