@@ -47,17 +47,17 @@ FAULTS: dict[str, tuple[tuple[str, str], ...]] = {
     ),
     "checkpoint truncated or with a flipped bit": (
         (DAMAGED, "test_a_training_whose_state_or_snapshot_is_damaged_says_so_and_starts_over_to_the_same_bits"),
-        (DAMAGED, "test_a_damaged_model_is_named_or_as_it_was"),
+        (DAMAGED, "test_a_damaged_file_is_named_or_as_it_was"),
         (DAMAGED, "test_weights_kept_from_a_moment_are_checked_as_a_model_is"),
     ),
-    "facts of a model with a flipped bit": ((DAMAGED, "test_damaged_facts_of_a_model_are_named_or_as_they_were"),),
+    "facts of a model with a flipped bit": ((DAMAGED, "test_a_damaged_file_is_named_or_as_it_was"),),
     "SentencePiece model truncated or with a flipped bit": (
-        (DAMAGED, "test_a_damaged_sentencepiece_model_is_named_or_as_it_was"),
+        (DAMAGED, "test_a_damaged_file_is_named_or_as_it_was"),
         (DAMAGED, "test_a_sentencepiece_model_is_nothing_without_its_checksum"),
         (DAMAGED, "test_a_training_names_the_damaged_file_that_it_reads"),
     ),
     "shard truncated or with a flipped bit": (
-        (DAMAGED, "test_a_damaged_shard_of_a_corpus_is_named_or_as_it_was"),
+        (DAMAGED, "test_a_damaged_file_is_named_or_as_it_was"),
         (DAMAGED, "test_a_training_names_the_damaged_file_that_it_reads"),
     ),
     "download cut at half": (
