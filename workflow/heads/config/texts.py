@@ -1,4 +1,4 @@
-"""The texts of a plan: files, trees and word alignments of corpora, and the settings that each rule gets.
+"""The texts of a plan: files, trees and word alignments of corpora, and what pretrained models translate for them.
 
 The rules use it through `heads.config.plan.Plan`, so that nothing heavy is imported.
 """
@@ -11,10 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from heads.base.files import UserError
-from heads.base.names import OUT_OF_DOMAIN, PARSED_TREES, ROLES
+from heads.base.names import OUT_OF_DOMAIN, PARSED_TREES, ROLES, UNPRUNED
+from heads.base.packaged import slug
 from heads.config import corpus_entries
-from heads.config.corpus_parts import download_name
-from heads.config.distillations import Distillations
+from heads.config.corpora import FilesCorpus
+from heads.config.corpus_parts import Distilled, download_name
+from heads.formats.registry import format_of
 
 PUT_ASIDE = ("trees", "parser_trees", "alignment", OUT_OF_DOMAIN, "compared_with")
 """Keys of a corpus that only the rule that reads them gets, so that changing them does not remake the text."""
@@ -181,3 +183,78 @@ class Texts:
             return self.gold_trees(experiment)
         held_out = self._entry(experiment).get("hold_out", {})
         return f"{self.corpus_of(experiment)}/{ROLES if ROLES in held_out else 'dev'}.source.txt"
+
+
+class Distillations:
+    """The distilled parts of corpora by the name of their files, and their models by the name of a folder."""
+
+    def __init__(self, corpora: Mapping[str, Mapping[str, Any]]) -> None:
+        """corpora: entries by name.
+
+        Raises UserError if two models would have the same folder, and for a test set as `writer_of_test` does.
+        """
+        self.writers = {corpus: writer_of_test(corpus, entry) for corpus, entry in corpora.items()}
+        self.parts = {
+            name: part for entry in corpora.values() for name, part in corpus_entries.distilled_of(entry).items()
+        }
+        self.models: dict[str, str] = {}
+        for part in self.parts.values():
+            other = self.models.setdefault(slug(part.distilled_by), part.distilled_by)
+            if other != part.distilled_by:
+                raise UserError(
+                    f"distilled_by: {other} and {part.distilled_by} would share a folder: rename one of the two."
+                )
+
+    def files_of_model(self, model: str) -> list[str]:
+        """The files that a model is imported from, by the name of its folder in results/models.
+
+        Raises UserError if there is no such model.
+        """
+        try:
+            found, folder = format_of(self.models[model])
+        except UserError as error:
+            raise UserError(f"distilled_by: {error}") from None
+        return [str(path) for path in found.files(folder)]
+
+    def model_of(self, part: str) -> str:
+        """The folder of the model that translates a part."""
+        return f"results/models/{slug(self.parts[part].distilled_by)}"
+
+    def text_of(self, part: str) -> list[str]:
+        """The file of the sentences to translate, local or downloaded; empty if they are documentation."""
+        source = self.parts[part].source
+        return [] if source is None else [str(source.on_disk(Path("results/downloads")))]
+
+    def flags_of(self, part: str) -> list[str]:
+        """The flags that name the text to translate; empty if it is documentation."""
+        source = self.parts[part].source
+        member = ["--member", source.member] if source and source.member else []
+        return [word for path in self.text_of(part) for word in ("--text", path)] + member
+
+    def against_flags(self, experiment: Mapping[str, Any]) -> list[str]:
+        """The flag that says, when a resolved experiment is scored, which model wrote the targets of test.
+
+        Empty for references, so that existing scores are not made again.
+        """
+        writer = self.writers[experiment["corpus"]]
+        own = writer == experiment["baseline"]["pretrained"]
+        return ["--against", UNPRUNED if own else f"model {writer}"] if writer else []
+
+
+def writer_of_test(corpus: str, entry: Mapping[str, Any]) -> str:
+    """The model that wrote the targets of a test set, which may be cut from train; "" if people did.
+
+    Raises UserError if there are several writers, since a score would be against all of them at once.
+    """
+    content = corpus_entries.parse_corpus(entry)
+    if not isinstance(content, FilesCorpus):
+        return ""
+    parts = content.test or content.train
+    first, *others = dict.fromkeys(part.distilled_by if isinstance(part, Distilled) else "" for part in parts)
+    if others:
+        raise UserError(
+            f"corpora.{corpus}.test has targets by several writers, so a score would measure neither quality nor "
+            "fidelity: name parts there that are all distilled_by one model, or none of them (without any, test is cut "
+            "from train)."
+        )
+    return first
