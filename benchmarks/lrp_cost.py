@@ -90,13 +90,6 @@ def walked(model: Transformer, batches: list[Batch], rule: str) -> None:
         head_relevance(model, batch, rule_of(rule, 1e-12))
 
 
-def seconds_of(way: Callable[[], None]) -> float:
-    """CPU seconds of one call."""
-    started = time.process_time()
-    way()
-    return time.process_time() - started
-
-
 def growth(way: Callable[[], None]) -> float:
     """The MiB by which a separate process grows that does nothing else."""
     gc.collect()
@@ -119,7 +112,9 @@ def report(title: str, model: Transformer, batches: list[Batch]) -> None:
     seconds = dict.fromkeys(ways, float("inf"))
     for _ in range(TURNS):
         for name, way in ways.items():
-            seconds[name] = min(seconds[name], seconds_of(way))
+            started = time.process_time()
+            way()
+            seconds[name] = min(seconds[name], time.process_time() - started)
     one_pass = seconds["forward"] / sentences
     print(f"{title}: {steps} generation steps of {sentences} sentences; a forward pass takes {one_pass * 1e3:.3f} ms")
     for name in RULES:

@@ -72,19 +72,16 @@ def cells(citation: Citation, measured: Path) -> list[str]:
     """The cited cells, in order. Raises ValueError if their number differs from that of the values."""
     folder, _, name = citation.table.rpartition("/")
     files = [measured / folder / f"{name}.tsv", measured / folder / "tables" / f"{name}.tsv"]
-    rows = papers_rows(name) if folder == PAPERS else read_tsv(next(path for path in files if path.exists()))
+    if folder == PAPERS:
+        rows = [*csv.DictReader((REFERENCE / f"{name}.csv").read_text(encoding="utf-8").splitlines())]
+    else:
+        rows = read_tsv(next(path for path in files if path.exists()))
     places = [{key: place_of(row[key], values) for key, values in citation.rows.items()} for row in rows]
     chosen = [(list(place.values()), row) for place, row in zip(places, rows, strict=True) if -1 not in place.values()]
     rows = [row for _, row in sorted(chosen, key=lambda found: found[0])]
     if len(rows) != len(citation.values):
         raise ValueError(f"{citation.table} has {len(rows)} such rows, and not {len(citation.values)}: {citation.rows}")
     return [value_of(row, citation.column) for row in rows]
-
-
-def papers_rows(name: str) -> list[dict[str, str]]:
-    """The papers' own numbers."""
-    with (REFERENCE / f"{name}.csv").open(encoding="utf-8", newline="") as stream:
-        return list(csv.DictReader(stream))
 
 
 def place_of(cell: str, values: list[str]) -> int:

@@ -13,12 +13,10 @@ import signal
 import sys
 import time
 from dataclasses import dataclass
-from multiprocessing import forkserver
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
-import pytest
 import torch._inductor  # noqa: F401 - asking torch for determinism loads it
 import yaml
 
@@ -128,15 +126,6 @@ class Command:
             self.process.join(PATIENCE_SECONDS)
             raise TimeoutError(f"no end after {PATIENCE_SECONDS} seconds: {said}")
         return self.process.exitcode, said
-
-
-def start_server() -> None:
-    """Start the server of processes, which loads this module and torch once; it ends with its owner."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PYTHONPATH", os.pathsep.join(sys.path))
-        patch.setenv("OMP_NUM_THREADS", "1")
-        CONTEXT.set_forkserver_preload([__name__])
-        forkserver.ensure_running()
 
 
 def config(**changes: Any) -> dict[str, Any]:
