@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from heads.base.files import UserError
-from heads.base.names import CLASSIFICATION, TRANSLATION, WMT
+from heads.base.names import WMT
 from heads.config.corpora import AnyCorpus, Corpus, ExamplesCorpus, FilesCorpus, GrammarCorpus, GrammarPairsCorpus
 from heads.config.corpus_parts import Distilled, FileSpec, GrammarTrees, Table, TwoFiles
 from heads.config.fields import Closed
@@ -107,16 +107,6 @@ def files_by_key(setting: Any, key: str = "") -> Iterator[tuple[str, FileSpec]]:
 def has_gold(entry: Mapping[str, Any]) -> bool:
     """Whether a corpus has gold trees: those of the grammar, or a treebank."""
     return entry["kind"] in GRAMMARS or "trees" in entry
-
-
-def task_of(entry: Mapping[str, Any]) -> str:
-    """The task that models are trained for on a corpus: translation or classification."""
-    return CLASSIFICATION if entry["kind"] in LABELLED else TRANSLATION
-
-
-def has_alignment(entry: Mapping[str, Any], split: str = "dev") -> bool:
-    """Whether a corpus has a word alignment of a split: that of the grammar, or an aligner's."""
-    return entry["kind"] == "grammar" or split in entry.get("alignment", {})
 
 
 def compared_flags(entries: Mapping[str, Mapping[str, Any]]) -> list[str]:

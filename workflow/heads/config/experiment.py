@@ -72,6 +72,8 @@ Budgets = Annotated[
     ],
     EACH_ONCE,
 ]
+IMPORTANCE = ("example", "token", "batch", "signed")
+OTHER_METHODS = ("ablation", "confidence", "lrp", "optimal", "random", "reversed")
 LAMBDAS = (0.0003, 0.001, 0.002, 0.003, 0.005, 0.01, 0.02)
 
 
@@ -79,20 +81,7 @@ class FineTunedSettings(Closed):
     """Which choices of heads are also fine-tuned."""
 
     methods: Annotated[tuple[Annotated[str, one_of(*BY_GATES, *MEASURED_IN)], ...], EACH_ONCE] = setting(
-        (
-            *BY_GATES,
-            "example",
-            "example_layer",
-            "token",
-            "batch",
-            "signed",
-            "ablation",
-            "confidence",
-            "lrp",
-            "optimal",
-            "random",
-            "reversed",
-        ),
+        (*BY_GATES, "example", "example_layer", "token", "batch", "signed", *OTHER_METHODS),
         "gates driven to a number of heads, dsp (see gates.subset), or as in sweep.selection",
     )
     budgets: Budgets = setting(("25%", "50%", "75%"), "heads to keep, of all, as above")
@@ -102,22 +91,7 @@ class ChoiceSettings(Closed):
     """Which methods of choosing heads are compared, and at which numbers of heads."""
 
     methods: Annotated[tuple[Annotated[str, one_of(*MEASURED_IN)], ...], EACH_ONCE] = setting(
-        (
-            "example",
-            "example_layer",
-            "token",
-            "token_layer",
-            "batch",
-            "batch_layer",
-            "signed",
-            "signed_layer",
-            "ablation",
-            "confidence",
-            "lrp",
-            "optimal",
-            "random",
-            "reversed",
-        ),
+        (*(f"{form}{end}" for form in IMPORTANCE for end in ("", "_layer")), *OTHER_METHODS),
         "Importance of Michel et al. 2019 by sentence (example, as in the paper), token, batch or signed, and each "
         "divided by the norm of its layer; BLEU lost when masked alone; confidence; LRP by absolute shares of its "
         "first rule; causal: how far causal gates stay open; optimal: most importance that a number of heads allows; "

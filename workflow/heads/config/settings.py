@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from heads.base.files import UserError, settings_given
 from heads.base.names import CHOICE_SCOPE, CLASSIFICATION, KINDS_OF, TASK
 from heads.config.checks import check_together, sized_by_settings
-from heads.config.corpus_entries import check_corpus, task_of
+from heads.config.corpus_entries import LABELLED, check_corpus
 from heads.config.experiment import Config, Experiment
 from heads.config.fields import Closed
 from heads.config.messages import nearest, validated
@@ -92,7 +92,7 @@ def resolve(config: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
         changes = changes_of(name, config["experiments"])
         experiment = merged(config["defaults"], changes)
         entry = config["corpora"].get(experiment["corpus"])
-        if entry is not None and task_of(entry) == CLASSIFICATION:
+        if entry is not None and entry["kind"] in LABELLED:
             experiment = classifying(name, experiment, changes)
         check_together(name, experiment, config)
         # Only its folder says how many heads an imported model has; `heads.config.plan` reads it when needed.

@@ -116,8 +116,9 @@ class Texts:
         return self.has_gold(experiment) or "own" in self.experiments[experiment]["roles"]["trees"]
 
     def has_alignment(self, experiment: str) -> bool:
-        """Whether the experiment's corpus has a word alignment of dev."""
-        return corpus_entries.has_alignment(self._entry(experiment))
+        """Whether the experiment's corpus has a word alignment of dev: that of the grammar, or an aligner's."""
+        entry = self._entry(experiment)
+        return entry["kind"] == "grammar" or "dev" in entry.get("alignment", {})
 
     def if_aligned(self, experiment: str, name: str) -> str | list[str]:
         """The dev file that goes with its word alignment, such as `source.words`; empty without an alignment."""
