@@ -12,7 +12,7 @@ from typing import Any
 
 from heads.base.files import UserError
 from heads.base.names import WMT
-from heads.config.corpora import AnyCorpus, Corpus, ExamplesCorpus, FilesCorpus, GrammarCorpus, GrammarPairsCorpus
+from heads.config.corpora import AnyCorpus, Corpus, ExamplesCorpus, GrammarCorpus, GrammarPairsCorpus
 from heads.config.corpus_parts import Distilled, FileSpec, GrammarTrees, Table, TwoFiles
 from heads.config.fields import Closed
 from heads.config.messages import validated
@@ -124,8 +124,7 @@ def downloads_of(entry: Mapping[str, Any]) -> list[str]:
 
 def distilled_of(entry: Mapping[str, Any]) -> dict[str, Distilled]:
     """The distilled parts of an entry by the name of their files."""
-    corpus = parse_corpus(entry)
-    parts = chain.from_iterable(corpus.parts.values()) if isinstance(corpus, FilesCorpus) else ()
+    parts = chain.from_iterable(parse_corpus(entry).parts.values())
     return {part.name: part for part in parts if isinstance(part, Distilled)}
 
 

@@ -14,7 +14,6 @@ from heads.base.files import UserError
 from heads.base.names import OUT_OF_DOMAIN, PARSED_TREES, ROLES, UNPRUNED
 from heads.base.packaged import slug
 from heads.config import corpus_entries
-from heads.config.corpora import FilesCorpus
 from heads.config.corpus_parts import Distilled, download_name
 from heads.formats.registry import format_of
 
@@ -247,15 +246,13 @@ def writer_of_test(corpus: str, entry: Mapping[str, Any]) -> str:
 
     Raises UserError if there are several writers, since a score would be against all of them at once.
     """
-    content = corpus_entries.parse_corpus(entry)
-    if not isinstance(content, FilesCorpus):
-        return ""
-    parts = content.test or content.train
-    first, *others = dict.fromkeys(part.distilled_by if isinstance(part, Distilled) else "" for part in parts)
-    if others:
+    parts = corpus_entries.parse_corpus(entry).parts
+    tested = parts["test"] or parts["train"]
+    writers = {part.distilled_by if isinstance(part, Distilled) else "" for part in tested}
+    if len(writers) > 1:
         raise UserError(
             f"corpora.{corpus}.test has targets by several writers, so a score would measure neither quality nor "
             "fidelity: name parts there that are all distilled_by one model, or none of them (without any, test is cut "
             "from train)."
         )
-    return first
+    return min(writers, default="")
