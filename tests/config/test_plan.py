@@ -92,34 +92,6 @@ def test_lambdas_are_trained_on_where_that_is_asked_for_with_the_control_once() 
     assert folders == [f"results/one/selected/all/{target}/seed-1" for target in ("lam-0", "lam-0.25", "lam-4")]
 
 
-def test_choices_without_updates_are_in_the_order_of_the_settings() -> None:
-    chosen = ["random1-48", "random1-24", "random2-48", "random2-24"]
-    chosen += ["lrp-48", "lrp-24", "optimal-48", "optimal-24"]
-    assert plan(CHOSEN).choices("one") == chosen
-
-
-@pytest.mark.parametrize(
-    ("choices", "files"),
-    [
-        (["lrp-9"], ["model.json", "lrp.tsv"]),
-        (["random2-9", "ablation-9"], ["model.json", "ablation.dev.tsv"]),
-        (["example-9", "confidence-9", "batch-3"], ["model.json", "importance.tsv", "confidence.tsv"]),
-        (["optimal-9"], ["model.json", "importance.tsv"]),
-    ],
-)
-def test_choices_are_made_from_measures_of_the_baseline_of_their_seed(choices: list[str], files: list[str]) -> None:
-    assert plan().measures("one", "3", choices) == below("results/one/baseline/seed-3", *files)
-
-
-@pytest.mark.parametrize(
-    ("choice", "kind"),
-    [("lam-0", "pruned"), ("lam-0.25", "pruned"), ("keep-24", "pruned"), ("dsp-24", "pruned"), ("lrp-24", "selected"),
-     ("random2-24", "selected")],
-)  # fmt: skip
-def test_the_heads_of_a_choice_are_those_that_gates_left_or_a_measure_chose(choice: str, kind: str) -> None:
-    assert plan().heads_to_keep("one", choice, "2") == f"results/one/{kind}/all/{choice}/seed-2/heads.tsv"
-
-
 def test_a_baseline_is_timed_with_models_pruned_from_it_in_the_widest_scope_by_hard_concrete_gates() -> None:
     asked = plan({**CHOSEN, "seeds": [1, 2], "lambdas": {"enc_self": [0.5], "all": [0.25]}})
     whole = [f"results/one/pruned/all/{target}/seed-2" for target in ("lam-0", "lam-0.25", "keep-24")]
@@ -127,16 +99,6 @@ def test_a_baseline_is_timed_with_models_pruned_from_it_in_the_widest_scope_by_h
     narrow = plan({"seeds": [1, 2], "lambdas": {"enc_self": [0.5]}})
     assert narrow.timed_with("one", "1") == [f"results/one/pruned/enc_self/{t}/seed-1" for t in ("lam-0", "lam-0.5")]
     assert plan().timed_with("one", "1") == []
-
-
-def test_a_baseline_is_compared_with_what_came_from_it_in_all_attention() -> None:
-    asked = plan({**CHOSEN, "seeds": [1, 2], "lambdas": {"enc_self": [0.5], "all": [0.25]}, "scratch_scopes": ["all"]})
-    pruned = ["lam-0", "lam-0.25", "keep-24", "dsp-24"]
-    chosen = ["lam-0", "keep-24", "random1-24", "random2-24", "dsp-24", "lrp-24"]
-    assert asked.compared_with("one", "2") == [
-        *(f"results/one/pruned/all/{target}/seed-2" for target in pruned),
-        *(f"results/one/selected/all/{target}/seed-2" for target in chosen),
-    ]
 
 
 def test_a_table_reads_files_of_runs_in_its_scopes_and_skips_what_an_experiment_lacks() -> None:
