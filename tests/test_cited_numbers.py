@@ -71,10 +71,11 @@ def citations(markdown: str) -> Iterator[Citation]:
 def cells(citation: Citation, measured: Path) -> list[str]:
     """The cited cells, in order. Raises ValueError if their number differs from that of the values."""
     folder, _, name = citation.table.rpartition("/")
-    files = [measured / folder / f"{name}.tsv", measured / folder / "tables" / f"{name}.tsv"]
     if folder == PAPERS:
-        rows = [*csv.DictReader((REFERENCE / f"{name}.csv").read_text(encoding="utf-8").splitlines())]
+        with (REFERENCE / f"{name}.csv").open(encoding="utf-8", newline="") as stream:
+            rows = list(csv.DictReader(stream))
     else:
+        files = [measured / folder / f"{name}.tsv", measured / folder / "tables" / f"{name}.tsv"]
         rows = read_tsv(next(path for path in files if path.exists()))
     places = [{key: place_of(row[key], values) for key, values in citation.rows.items()} for row in rows]
     chosen = [(list(place.values()), row) for place, row in zip(places, rows, strict=True) if -1 not in place.values()]

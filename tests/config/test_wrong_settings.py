@@ -58,7 +58,6 @@ MARKED: list[tuple[str, Any, str]] = [
     ("training.batch_tokens", None, r"experiments\.demo\.training\.batch_tokens has no value"),
     ("training", 5, r"experiments\.demo\.training is 5, but must be of type object"),
     ("curve", {}, r"^experiments\.demo\.curve is now called masking_curve: rename it\.$"),
-    ("training.learning_rate_scale", 4, r"learning_rate_scale is now learning_rate, its peak: write the scale div"),
     ("moments", {}, r"^experiments\.demo\.moments is now called checkpoints: rename it\.$"),
     ("sweep.lambdas.all", [-0.1], r"sweep\.lambdas\.all\.0"),
     ("sweep.scratch_scopes", ["decoder"], r"scratch_scopes\.0.*decoder"),

@@ -92,7 +92,7 @@ def _distinct(items: tuple[Any, ...]) -> tuple[Any, ...]:
     return items
 
 
-EACH_ONCE = GetPydanticSchema(
+EachOnce = GetPydanticSchema(
     lambda source, handler: core_schema.no_info_after_validator_function(_distinct, handler(source)),
     lambda schema, handler: {**handler(schema), "uniqueItems": True},
 )

@@ -10,11 +10,11 @@ from typing import Annotated
 from pydantic import Field
 
 from heads.config.fields import (
-    EACH_ONCE,
     BelowOne,
     Closed,
     Count,
     CountOrZero,
+    EachOnce,
     Integer,
     Name,
     Number,
@@ -119,7 +119,7 @@ class UnprunedSettings(LengthSettings):
         "stated [repo]; 1: none",
     )
     average_every: Count = setting(2048, "updates between two of these states")
-    keep_at: Annotated[tuple[Count, ...], EACH_ONCE] = setting(
+    keep_at: Annotated[tuple[Count, ...], EachOnce] = setting(
         (),
         "Updates after which weights are kept for the stage checkpoints (Michel et al., Fig 5); a change trains again. "
         "For their epochs 1 2 3 5 10 20 [second-hand], give the updates that end them. Empty: the finished model only.",
@@ -145,7 +145,7 @@ class BaselineSettings(UnprunedSettings):
     new_weights_rate: Positive = setting(
         10.0, "OURS: the learning rate of such new weights, as a multiple of that of all others"
     )
-    labels: Annotated[tuple[Name, ...], EACH_ONCE] = setting(
+    labels: Annotated[tuple[Name, ...], EachOnce] = setting(
         (), "of such a BERT, in the order of its classifier; empty: as named in its config.json"
     )
     prefix: Text = setting(
