@@ -36,6 +36,7 @@ FINDINGS = [
 """Sections with findings, from one text to another, or to the end."""
 CONSTANTS = {"0.01", "90 %", "95 %", "90", "95", "0.8", "0.25", "0.9", "100", "50"}
 """Thresholds and levels, which are in no table."""
+ALWAYS_KEPT = ("table_measures.tsv", "table_claims.tsv", "table_corpus.tsv")
 PAPERS = "reference"
 """Used instead of a folder of docs/measured: the papers' own numbers."""
 REFERENCE = ROOT / "workflow/heads/tables" / PAPERS
@@ -140,6 +141,19 @@ def test_every_cited_number_is_that_of_its_table_and_stands_in_the_text_before(p
         text = citation.text.replace("−", "-")
         lacking = [value for value in citation.values if bare(value) not in text]
         assert not lacking, (citation.table, lacking)
+
+
+def test_nothing_is_kept_that_no_page_points_to() -> None:
+    pages = {path: path.read_text(encoding="utf-8") for path in TEXTS}
+    cited = {citation.table for page in pages.values() for citation in citations(page)}
+    kept = [*MEASURED.glob("*/tables/*.tsv"), *MEASURED.glob("*/figures/*.png")]
+    assert len(kept) > 50
+    for path in kept:
+        folder = path.parents[1]
+        named = path.stem in pages[folder / "README.md"] or any(
+            f"{folder.name}/figures/{path.name}" in page for page in pages.values()
+        )
+        assert path.name in ALWAYS_KEPT or f"{folder.name}/{path.stem}" in cited or named, path
 
 
 @pytest.mark.parametrize(("path", "first", "last"), FINDINGS)

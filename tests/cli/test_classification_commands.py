@@ -28,6 +28,7 @@ CHANGES: dict[str, Any] = {
         "batch_tokens": 150,
         "micro_batch_tokens": 150,
         "learning_rate": 0.0316228,
+        "learning_rate_scale": 0.0,
         "warmup_updates": 10,
         "precision": "fp32",
         "evaluate_every": 20,

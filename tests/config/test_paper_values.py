@@ -15,7 +15,7 @@ import torch
 
 from checkouts import configuration
 from heads.config.settings import resolve, section
-from heads.config.trainings import GatesSettings, LengthSettings, TrainingSettings
+from heads.config.trainings import GatesSettings, LengthSettings, ScratchSettings, TrainingSettings
 from heads.model.shape import ModelShape
 from heads.model.transformer import Transformer
 from heads.pruning.gates import probability_open
@@ -139,7 +139,7 @@ def test_the_experiment_of_head_budgets_is_as_the_public_code_of_its_paper_has_i
 def test_a_training_of_the_defaults_has_the_papers_optimiser_and_schedule(
     tiny_shape: Callable[..., ModelShape], length: Callable[..., LengthSettings], digit_pairs: Callable[..., Pairs]
 ) -> None:
-    settings = section(TrainingSettings, CONFIG["defaults"]["training"])
+    settings = section(TrainingSettings, resolve(CONFIG)["wmt-en-de"]["training"])
     plan = TrainingPlan(settings, length(), seed=1, updates_before=0, device=torch.device("cpu"))
     training = Training(Transformer(tiny_shape()), digit_pairs(count=9), plan)
     (adam,) = training.optimizers.each
@@ -150,6 +150,10 @@ def test_a_training_of_the_defaults_has_the_papers_optimiser_and_schedule(
     assert learning_rate(16000, settings) == pytest.approx(4 / 126.4911064)
     assert learning_rate(64000, settings) == pytest.approx(2 / 126.4911064)
     assert max(range(15000, 17001, 500), key=lambda update: learning_rate(update, settings)) == 16000
+    thrice = ScratchSettings(learning_rate_factor=3.0).trained_by(settings)
+    assert learning_rate(64000, thrice) == pytest.approx(3 * learning_rate(64000, settings))
+    by_default = section(TrainingSettings, CONFIG["defaults"]["training"])
+    assert learning_rate(64000, by_default) == pytest.approx(learning_rate(64000, settings), rel=1e-5)
 
 
 def test_gates_of_the_defaults_are_open_with_the_papers_chance() -> None:

@@ -66,14 +66,14 @@ def test_a_second_checkout_with_the_same_cache_trains_nothing_twice(first: Path,
     assert "Nothing to be done" in cached(second, PRUNED, "-n").stdout
 
 
-def test_what_differs_in_seed_scope_target_text_or_side_is_never_taken_for_another(
+def test_what_differs_in_seed_scope_target_or_text_is_never_taken_for_another(
     first: Path, cached: Run, tmp_path: Path
 ) -> None:
     other = [PRUNED.replace(*change) for change in (("seed-1", "seed-2"), ("/all/", "/enc_self/"), ("lam-50", "lam-5"))]
     test_text = "results/tiny/bpe/test.target.safetensors"
     said = cached(checkout(tmp_path), "-n", PRUNED, *other, test_text).stdout
     names = {path.removeprefix("results/") for path in (*other, *(o.replace("pruned", "gates") for o in other))}
-    assert computed(said) == {*names, "tiny/baseline/seed-2/model.safetensors", "tiny/bpe/test.target.safetensors"}
+    assert computed(said) == {*names, "tiny/baseline/seed-2/model.safetensors", "tiny/bpe/test.source.safetensors"}
     assert {"tiny/baseline/seed-1/model.safetensors", PRUNED.removeprefix("results/")} <= spared(said)
 
 

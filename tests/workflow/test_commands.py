@@ -12,6 +12,7 @@ import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatch
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -34,6 +35,7 @@ from expected_commands import (
 from checkouts import TINY, checkout, configuration, snakemake
 from heads.base.files import read_yaml, write_text
 from heads.config.settings import merged, resolve, stage_settings
+from test_house import MODULES, imports, module_of
 
 # `far`: text in files with a treebank of its own, one to learn a parser from, lines held out to be parsed and another
 # domain; two seeds. `near`: only the treebank that a parser learns from, so that roles are measured on parsed dev text.
@@ -97,6 +99,7 @@ class Job:
     """A planned job as Snakemake printed it."""
 
     rule: str
+    stage: str
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
     log: str
@@ -105,10 +108,12 @@ class Job:
 
     @property
     def whose(self) -> dict[str, str]:
-        """The wildcards in the path of the first flag in COMMANDS."""
+        """The wildcards in the first path of the first flag in COMMANDS."""
         first, template = next(iter(COMMANDS[self.rule].items()))
-        pattern = re.sub(r"\\{(\w+)\\}", r"(?P<\1>[^/]+)", re.escape(template)).replace("<run>[^/]+", "<run>.+")
-        found = re.fullmatch(pattern, self.flags.get(first, ""))
+        pattern = re.sub(r"\\{(\w+)\\}", r"(?P<\1>[^/]+)", re.escape(template.split()[0])).replace(
+            "<run>[^/]+", "<run>.+"
+        )
+        found = re.fullmatch(pattern, self.flags.get(first, "").partition(" ")[0])
         assert found, f"{self.rule} --{first} is {self.flags.get(first)}, not of the form {template}"
         return found.groupdict()
 
@@ -147,7 +152,7 @@ def jobs_in(said: str) -> Iterator[Job]:
             lines = dict(re.findall(r"^    (\w+): (.*)$", head, re.MULTILINE))
             rule = re.findall(r"^(?:local)?rule (\w+):$", head, re.MULTILINE)[0]
             command, log = re.fullmatch(r"(.*) > (\S+) 2>&1", rest.splitlines()[0]).groups()  # type: ignore[union-attr]
-            _, *words = shlex.split(command)
+            stage, *words = shlex.split(command)
             flags: dict[str, str] = {}
             name = ""  # for words before all flags, such as the model to import
             for word in words:
@@ -156,7 +161,7 @@ def jobs_in(said: str) -> Iterator[Job]:
                 else:
                     flags[name] = f"{flags.get(name, '')} {word}".strip()
             inputs, outputs = (tuple(lines.get(key, "").split(", ")) for key in ("input", "output"))
-            yield Job(rule, inputs, outputs, log, lines.get("benchmark", ""), flags)
+            yield Job(rule, stage, inputs, outputs, log, lines.get("benchmark", ""), flags)
 
 
 def folders_of(jobs: list[Job], *patterns: str, experiments: tuple[str, ...] = ("tiny", "far")) -> set[str]:
@@ -166,6 +171,12 @@ def folders_of(jobs: list[Job], *patterns: str, experiments: tuple[str, ...] = (
 
 
 TRAINED = ("baseline", "imported", "gates", "pruned", "scratch", "selected", "penalty_gates", "penalty_scratch")
+
+MAKES_TEXT = ("corpus", "out_of_domain", "trees", "alignment", "parser_model", "distilled")
+COMPUTING = (
+    *("analysis", "analysis.lrp", "syntax", "tables", "figures", "explore"),
+    *("base.bootstrap", "pruning.criteria", "pruning.optimal", "pruning.selection"),
+)
 
 
 def expected(job: Job, jobs: list[Job]) -> dict[str, str]:
@@ -260,6 +271,26 @@ def test_every_file_that_a_command_is_told_is_an_input_or_output_of_its_rule(job
             told = [word.rpartition("=")[2] for word in value.split() if "results/" in word and name not in ("url",)]
             wrong += [f"{job.rule} --{name} {path}" for path in told if path not in declared | folders]
     assert not wrong, "\n".join(wrong)
+
+
+def test_a_rule_reruns_if_a_module_is_edited_that_its_command_computes_with(jobs: list[Job]) -> None:
+    for job in jobs:
+        if job.rule not in (*TRAINED, *MAKES_TEXT):
+            modules = {name.removeprefix("workflow/") for name in job.inputs if name.endswith(".py")}
+            lacking = {f"heads/{name.replace('.', '/')}.py" for name in computing(job.stage)} - modules
+            assert not lacking, f"{job.rule} lacks {lacking}"
+
+
+@cache
+def computing(stage: str) -> set[str]:
+    """The modules that measure, make tables or draw, among all that the interpreter imports for a stage."""
+    found: set[str] = set()
+    waiting = {f"cli.{stage}"}
+    while waiting:
+        module = waiting.pop()
+        found.add(module)
+        waiting |= ({module_of(name) for name in imports(MODULES[module])} & {*MODULES}) - found
+    return {name for name in found if name in COMPUTING or name.rpartition(".")[0] in COMPUTING}
 
 
 def test_a_command_that_is_told_the_folder_of_a_model_waits_for_its_weights_and_its_facts(jobs: list[Job]) -> None:

@@ -22,8 +22,8 @@ rule score:
         "../../envs/torch.yaml"
     threads: 1
     resources:
-        mem_mb=2000,
-        runtime=120,
+        mem_mb=growing(8000),
+        runtime=growing(120),
     params:
         settings=settings_of("score"),
         model=folder_of("model"),
@@ -42,6 +42,7 @@ rule classified:
         source=f"{BPE}/test.source.safetensors",
         references=corpus_file("test.target.txt"),
         target_bpe=f"{BPE}/target.model",
+        code=code_of("classified"),
     output:
         predictions=f"{ANY_RUN}/predictions.txt",
         accuracy=f"{ANY_RUN}/accuracy.json",
@@ -53,8 +54,8 @@ rule classified:
         "../../envs/torch.yaml"
     threads: 1
     resources:
-        mem_mb=2000,
-        runtime=60,
+        mem_mb=growing(8000),
+        runtime=growing(30),
     params:
         settings=settings_of("classified"),
         model=folder_of("model"),
@@ -81,8 +82,8 @@ rule confidence:
         "../../envs/torch.yaml"
     threads: 1
     resources:
-        mem_mb=2000,
-        runtime=60,
+        mem_mb=growing(8000),
+        runtime=growing(30),
     params:
         settings=settings_of("confidence"),
         model=folder_of("model"),
@@ -97,6 +98,7 @@ rule lrp:
         **SCORED_MODEL,
         source=f"{BPE}/dev.source.safetensors",
         target=f"{BPE}/dev.target.safetensors",
+        code=code_of("lrp"),
     output:
         out=f"{ANY_RUN}/lrp.tsv",
         conservation=f"{ANY_RUN}/lrp_conservation.tsv",
@@ -109,8 +111,8 @@ rule lrp:
         "../../envs/torch.yaml"
     threads: 1
     resources:
-        mem_mb=4000,
-        runtime=240,
+        mem_mb=growing(16000),
+        runtime=growing(240),
     params:
         settings=settings_of("lrp"),
         model=folder_of("model"),
@@ -136,8 +138,8 @@ rule importance:
         "../../envs/torch.yaml"
     threads: 1
     resources:
-        mem_mb=2000,
-        runtime=60,
+        mem_mb=growing(16000),
+        runtime=growing(60),
     params:
         settings=settings_of("importance"),
         model=folder_of("model"),
@@ -163,8 +165,8 @@ rule causal:
         "../../envs/torch.yaml"
     threads: 1
     resources:
-        mem_mb=2000,
-        runtime=60,
+        mem_mb=growing(16000),
+        runtime=growing(60),
     params:
         settings=settings_of("causal"),
         model=folder_of("model"),

@@ -2,31 +2,30 @@
 
 
 rule bpe:
-    """Learn the byte-pair encoding of one side from the training text."""
+    """Learn the byte-pair encoding of both sides from the training text."""
     input:
-        text=corpus_file("train.{side}.txt"),
+        **{side: corpus_file(f"train.{side}.txt") for side in names.SIDES},
     output:
-        model=f"{BPE}/{{side}}.model",
-        # Its checksum, written and read together with it.
-        facts=f"{BPE}/{{side}}.json",
+        # With their checksums, written and read together with them. Each has its own name, by which the cache knows it.
+        **{f"{side}_model": f"{BPE}/{side}.model" for side in names.SIDES},
+        **{f"{side}_facts": f"{BPE}/{side}.json" for side in names.SIDES},
     log:
-        f"{BPE}/log/bpe.{{side}}.txt",
+        f"{BPE}/log/bpe.txt",
     benchmark:
-        f"{BPE}/bench/bpe.{{side}}.tsv"
+        f"{BPE}/bench/bpe.tsv"
     wildcard_constraints:
         experiment=TRAINED_HERE,
     cache: CACHED
     conda:
         "../../envs/torch.yaml"
     resources:
-        mem_mb=2000,
-        runtime=60,
+        mem_mb=growing(16000),
+        runtime=growing(60),
     params:
         settings=settings_of("bpe"),
-        side=lambda wildcards: wildcards.side,
     shell:
-        "python -m heads bpe --settings {params.settings:q} --side {params.side} --text {input.text:q}"
-        " --model {output.model:q} > {log:q} 2>&1"
+        "python -m heads bpe --settings {params.settings:q} --side source target"
+        " --text {input.source:q} {input.target:q} --model {output.source_model:q} {output.target_model:q} > {log:q} 2>&1"
 
 
 rule imported_bpe:
@@ -45,8 +44,8 @@ rule imported_bpe:
     conda:
         "../../envs/torch.yaml"
     resources:
-        mem_mb=2000,
-        runtime=10,
+        mem_mb=growing(8000),
+        runtime=growing(10),
     params:
         settings=settings_of("imported_bpe"),
         out_folder=lambda wildcards, output: str(Path(output.pretrained).parent),
@@ -55,16 +54,16 @@ rule imported_bpe:
 
 
 rule encode:
-    """Encode one side of one split, or of the out-of-domain test set, into subword ids."""
+    """Encode both sides of one split, or of the out-of-domain test set, into subword ids."""
     input:
-        text=corpus_file("{split}.{side}.txt"),
-        bpe=f"{BPE}/{{side}}.model",
+        **{side: corpus_file(f"{{split}}.{side}.txt") for side in names.SIDES},
+        bpe=[f"{BPE}/{side}.model" for side in names.SIDES],
     output:
-        tokens=f"{BPE}/{{split}}.{{side}}.safetensors",
+        **{side: f"{BPE}/{{split}}.{side}.safetensors" for side in names.SIDES},
     log:
-        f"{BPE}/log/encode.{{split}}.{{side}}.txt",
+        f"{BPE}/log/encode.{{split}}.txt",
     benchmark:
-        f"{BPE}/bench/encode.{{split}}.{{side}}.tsv"
+        f"{BPE}/bench/encode.{{split}}.tsv"
     wildcard_constraints:
         split="|".join([*names.SPLITS, names.OUT_OF_DOMAIN]),
     cache: CACHED
@@ -72,11 +71,11 @@ rule encode:
         "../../envs/torch.yaml"
     threads: 1
     resources:
-        mem_mb=1000,
-        runtime=60,
+        mem_mb=growing(8000),
+        runtime=growing(30),
     params:
         # Only for the cache, which knows the text only by the job that made all texts of the corpus.
-        text=lambda wildcards: f"{wildcards.split}.{wildcards.side}",
+        split=lambda wildcards: wildcards.split,
     shell:
-        "python -m heads encode --text {input.text:q} --bpe {input.bpe:q} --tokens {output.tokens:q}"
-        " --threads {threads} > {log:q} 2>&1"
+        "python -m heads encode --text {input.source:q} {input.target:q} --bpe {input.bpe:q}"
+        " --tokens {output.source:q} {output.target:q} --threads {threads} > {log:q} 2>&1"

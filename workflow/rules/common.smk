@@ -26,21 +26,16 @@ from heads.config.settings import stage_settings
 HERE = WORKFLOW.relative_to(Path.cwd()) if WORKFLOW.is_relative_to(Path.cwd()) else WORKFLOW
 CODE = f"{HERE}/heads"
 REFERENCE = f"{HERE}/heads/tables/reference"
-# Packages and modules that compute numbers from models and texts.
-MEASURING = (
-    "analysis",
-    "analysis.lrp",
-    "syntax",
-    "base.bootstrap",
-    "pruning.criteria",
-    "pruning.optimal",
-    "pruning.selection",
+# Packages and modules that measure, make tables and draw.
+COMPUTING = (
+    *("analysis", "analysis.lrp", "syntax", "tables", "figures", "explore"),
+    *("base.bootstrap", "pruning.criteria", "pruning.optimal", "pruning.selection"),
 )
 
 
 def code_of(stage):
     """The modules that a stage computes with, so that its rule reruns if one is edited; trainings list none."""
-    return [f"{CODE}/{name.replace('.', '/')}.py" for name in reached(f"cli.{stage}", MEASURING)]
+    return [f"{CODE}/{name.replace('.', '/')}.py" for name in reached(f"cli.{stage}", COMPUTING)]
 
 
 # The priority of long jobs, except trainings, and of the jobs they wait for: left for the end, one of them would keep a
@@ -179,6 +174,11 @@ def fitting(files):
         return files(wildcards) if callable(files) else files.format(**words)
 
     return asked
+
+
+def growing(amount):
+    """Resource: this amount, and as much again each time that a job is tried again."""
+    return lambda wildcards, attempt: attempt * amount
 
 
 def folder_of(name):

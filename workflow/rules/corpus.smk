@@ -19,8 +19,8 @@ rule download:
     conda:
         "../../envs/torch.yaml"
     resources:
-        mem_mb=500,
-        runtime=720,
+        mem_mb=growing(1000),
+        runtime=growing(720),
     params:
         url=lambda w: PLAN.downloads[w.file],
         sha256=lambda w: f"--sha256 {PLAN.checksums[w.file]}" if w.file in PLAN.checksums else "",
@@ -46,8 +46,8 @@ rule corpus:
         "../../envs/torch.yaml"
     threads: 1
     resources:
-        mem_mb=1000,
-        runtime=240,
+        mem_mb=growing(8000),
+        runtime=growing(240),
     params:
         settings=lambda w: written(PLAN.corpus_entry(w.corpus)),
         folder=CORPUS,
@@ -70,8 +70,8 @@ rule out_of_domain:
     conda:
         "../../envs/torch.yaml"
     resources:
-        mem_mb=1000,
-        runtime=60,
+        mem_mb=growing(4000),
+        runtime=growing(60),
     params:
         settings=lambda w: written(PLAN.out_of_domain_entry(w.corpus)),
         folder=CORPUS,
@@ -98,8 +98,8 @@ rule trees:
     conda:
         "../../envs/torch.yaml"
     resources:
-        mem_mb=1000,
-        runtime=60,
+        mem_mb=growing(4000),
+        runtime=growing(30),
     params:
         settings=lambda w: written(PLAN.treebank_entry(w.corpus, w.split)),
     shell:
@@ -122,8 +122,8 @@ rule alignment:
     conda:
         "../../envs/torch.yaml"
     resources:
-        mem_mb=1000,
-        runtime=60,
+        mem_mb=growing(4000),
+        runtime=growing(30),
     params:
         settings=lambda w: written(PLAN.alignment_entry(w.corpus, w.split)),
     shell:

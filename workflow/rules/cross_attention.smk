@@ -23,8 +23,8 @@ rule alignment_heads:
         "../../envs/torch.yaml"
     threads: 1
     resources:
-        mem_mb=4000,
-        runtime=60,
+        mem_mb=growing(8000),
+        runtime=growing(30),
     params:
         settings=settings_of("alignment_heads"),
         model=folder_of("model"),
@@ -57,8 +57,8 @@ rule cross_attention_roles:
         "../../envs/torch.yaml"
     threads: 1
     resources:
-        mem_mb=4000,
-        runtime=60,
+        mem_mb=growing(8000),
+        runtime=growing(30),
     params:
         settings=settings_of("alignment_heads"),
         model=folder_of("model"),

@@ -17,8 +17,8 @@ rule model_of_others:
     conda:
         "../../envs/torch.yaml"
     resources:
-        mem_mb=2000,
-        runtime=10,
+        mem_mb=growing(8000),
+        runtime=growing(10),
     params:
         pretrained=lambda w: DISTILLATIONS.models[w.model],
     shell:
@@ -44,8 +44,8 @@ rule distilled:
         "../../envs/torch.yaml"
     threads: 1
     resources:
-        mem_mb=2000,
-        runtime=720,
+        mem_mb=growing(8000),
+        runtime=growing(720),
     params:
         sentences=lambda w: DISTILLATIONS.parts[w.part].sentences,
         after=lambda w: DISTILLATIONS.parts[w.part].after,

@@ -16,17 +16,8 @@ rule explore:
                 for name in names
             }
         ),
-        code=sorted(
-            str(path)
-            for pattern in (
-                "explore/*.*",
-                "tables/picking.py",
-                "tables/reading.py",
-                "tables/roles.py",
-                "figures/importance.py",
-            )
-            for path in Path(CODE).glob(pattern)
-        ),
+        code=code_of("explore"),
+        page=sorted(str(path) for path in Path(f"{CODE}/explore").glob("*.*") if path.suffix != ".py"),
     output:
         report(
             "results/explore.html",
@@ -41,8 +32,8 @@ rule explore:
     conda:
         "../../envs/plots.yaml"
     resources:
-        mem_mb=2000,
-        runtime=20,
+        mem_mb=growing(4000),
+        runtime=growing(10),
     params:
         runs=PLAN.runs_read(EXPLORED, RUN),
         gates=gates_of(RUN),

@@ -5,7 +5,7 @@ from heads.figures.needs import NEEDS as FIGURE_NEEDS
 FIGURES = "results/figures/{experiment}"
 DRAWN_BY = {
     "style": f"{HERE}/report/style.mplstyle",
-    "code": sorted(str(path) for room in ("tables", "figures") for path in Path(f"{CODE}/{room}").glob("*.py")),
+    "code": code_of("figure"),
 }
 
 
@@ -50,8 +50,8 @@ rule figure:
     conda:
         "../../envs/plots.yaml"
     resources:
-        mem_mb=1000,
-        runtime=20,
+        mem_mb=growing(2000),
+        runtime=growing(10),
     params:
         runs=lambda w: PLAN.runs_read(FIGURE_NEEDS[w.name], [w.experiment]),
         also=lambda w: ["--gates", gates_of([w.experiment])] if w.name in FROM_SETTINGS else [],

@@ -11,6 +11,7 @@ rule ablation:
         target_bpe=f"{BPE}/target.model",
         dev_source=f"{BPE}/dev.source.safetensors",
         dev_references=corpus_file("dev.target.txt"),
+        code=code_of("ablation"),
     output:
         masked=f"{ANY_RUN}/ablation.tsv",
         masked_dev=f"{ANY_RUN}/ablation.dev.tsv",
@@ -26,8 +27,8 @@ rule ablation:
         "../../envs/torch.yaml"
     threads: 1
     resources:
-        mem_mb=2000,
-        runtime=720,
+        mem_mb=growing(8000),
+        runtime=growing(1440),
     params:
         settings=settings_of("ablation"),
         model=folder_of("model"),
@@ -46,6 +47,7 @@ rule ablation_out_of_domain:
         source=f"{BPE}/{names.OUT_OF_DOMAIN}.source.safetensors",
         references=corpus_file(f"{names.OUT_OF_DOMAIN}.target.txt"),
         target_bpe=f"{BPE}/target.model",
+        code=code_of("ablation_out_of_domain"),
     output:
         masked=f"{ANY_RUN}/{OUT_OF_DOMAIN_FILE}",
     log:
@@ -57,8 +59,8 @@ rule ablation_out_of_domain:
         "../../envs/torch.yaml"
     threads: 1
     resources:
-        mem_mb=2000,
-        runtime=720,
+        mem_mb=growing(8000),
+        runtime=growing(1440),
     params:
         settings=settings_of("ablation"),
         model=folder_of("model"),
@@ -89,8 +91,8 @@ rule masking_curve:
         "../../envs/torch.yaml"
     threads: 1
     resources:
-        mem_mb=2000,
-        runtime=720,
+        mem_mb=growing(8000),
+        runtime=growing(1440),
     params:
         settings=settings_of("masking_curve"),
         model=folder_of("model"),
@@ -126,8 +128,8 @@ rule checkpoints:
         "../../envs/torch.yaml"
     threads: 1
     resources:
-        mem_mb=2000,
-        runtime=720,
+        mem_mb=growing(8000),
+        runtime=growing(1440),
     params:
         settings=settings_of("checkpoints"),
         model=folder_of("model"),

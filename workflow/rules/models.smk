@@ -30,8 +30,8 @@ rule baseline:
         "../../envs/torch.yaml"
     threads: 1
     resources:
-        mem_mb=2000,
-        runtime=1440,
+        mem_mb=growing(32000),
+        runtime=growing(2880),
         processes=1,
     params:
         settings=settings_of("baseline"),
@@ -65,8 +65,8 @@ rule imported:
         "../../envs/torch.yaml"
     threads: 1
     resources:
-        mem_mb=2000,
-        runtime=1440,
+        mem_mb=growing(32000),
+        runtime=growing(2880),
         processes=1,
     params:
         settings=settings_of("imported"),
@@ -103,8 +103,8 @@ rule gates:
         "../../envs/torch.yaml"
     threads: 1
     resources:
-        mem_mb=2000,
-        runtime=1440,
+        mem_mb=growing(32000),
+        runtime=growing(2880),
         processes=1,
     params:
         settings=settings_of("gates"),
@@ -140,8 +140,8 @@ rule pruned:
     conda:
         "../../envs/torch.yaml"
     resources:
-        mem_mb=2000,
-        runtime=20,
+        mem_mb=growing(8000),
+        runtime=growing(20),
     params:
         start=folder_of("start_model"),
         model=folder_of("model"),
@@ -171,8 +171,8 @@ rule scratch:
         "../../envs/torch.yaml"
     threads: 1
     resources:
-        mem_mb=2000,
-        runtime=1440,
+        mem_mb=growing(32000),
+        runtime=growing(2880),
         processes=1,
     params:
         settings=settings_of("scratch"),
@@ -208,8 +208,8 @@ rule penalty_gates:
         "../../envs/torch.yaml"
     threads: 1
     resources:
-        mem_mb=2000,
-        runtime=1440,
+        mem_mb=growing(32000),
+        runtime=growing(2880),
         processes=1,
     params:
         settings=settings_of("penalty_gates"),

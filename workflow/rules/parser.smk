@@ -16,8 +16,8 @@ rule parser_model:
         "../../envs/parser.yaml"
     threads: 1
     resources:
-        mem_mb=4000,
-        runtime=720,
+        mem_mb=growing(32000),
+        runtime=growing(2880),
     params:
         settings=settings_of("parser"),
         language=lambda w: PLAN.language(w.experiment),
@@ -42,8 +42,8 @@ rule parser:
         "../../envs/parser.yaml"
     threads: 1
     resources:
-        mem_mb=4000,
-        runtime=120,
+        mem_mb=growing(8000),
+        runtime=growing(120),
     params:
         language=lambda w: PLAN.language(w.experiment),
         kind=lambda wildcards, input: "--trees" if input.words.endswith(".conllu") else "--text",
@@ -67,8 +67,8 @@ rule parser_scores:
     conda:
         "../../envs/parser.yaml"
     resources:
-        mem_mb=1000,
-        runtime=20,
+        mem_mb=growing(2000),
+        runtime=growing(10),
     shell:
         "python -m heads parser_scores --gold {input.gold:q} --parsed {input.parsed:q} --scores {output.scores:q}"
         " > {log:q} 2>&1"

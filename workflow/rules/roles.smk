@@ -21,8 +21,8 @@ rule roles:
         "../../envs/torch.yaml"
     threads: 1
     resources:
-        mem_mb=4000,
-        runtime=120,
+        mem_mb=growing(8000),
+        runtime=growing(60),
     params:
         settings=settings_of("roles"),
         model=folder_of("model"),
@@ -55,8 +55,8 @@ rule dynamics:
         "../../envs/torch.yaml"
     threads: 1
     resources:
-        mem_mb=4000,
-        runtime=120,
+        mem_mb=growing(8000),
+        runtime=growing(240),
     params:
         settings=settings_of("dynamics"),
         model=folder_of("model"),
@@ -87,8 +87,8 @@ rule maps:
         "../../envs/torch.yaml"
     threads: 1
     resources:
-        mem_mb=2000,
-        runtime=30,
+        mem_mb=growing(8000),
+        runtime=growing(10),
     params:
         settings=settings_of("maps"),
         model=folder_of("model"),

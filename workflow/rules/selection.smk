@@ -16,8 +16,8 @@ rule selection:
     conda:
         "../../envs/torch.yaml"
     resources:
-        mem_mb=500,
-        runtime=20,
+        mem_mb=growing(2000),
+        runtime=growing(10),
     params:
         settings=settings_of("selection"),
         targets=lambda w: PLAN.choices(w.experiment),
@@ -32,6 +32,7 @@ use rule selection as chosen_heads with:
     """The heads of one choice in their own file, so that one more choice retrains no other."""
     input:
         measures=fitting(lambda w: PLAN.measures(w.experiment, w.seed, [w.choice])),
+        code=rules.selection.input.code,
     output:
         out=f"{SELECTED}/heads.tsv",
     log:
@@ -54,6 +55,7 @@ rule masked:
         source=f"{BPE}/test.source.safetensors",
         references=corpus_file("test.target.txt"),
         target_bpe=f"{BPE}/target.model",
+        code=code_of("masked"),
     output:
         out=f"{BASELINE}/masked.tsv",
     log:
@@ -65,8 +67,8 @@ rule masked:
         "../../envs/torch.yaml"
     threads: 1
     resources:
-        mem_mb=2000,
-        runtime=720,
+        mem_mb=growing(8000),
+        runtime=growing(1440),
     params:
         settings=settings_of("masked"),
         model=folder_of("model"),
@@ -97,8 +99,8 @@ rule selected:
         "../../envs/torch.yaml"
     threads: 1
     resources:
-        mem_mb=2000,
-        runtime=1440,
+        mem_mb=growing(32000),
+        runtime=growing(2880),
         processes=1,
     params:
         settings=settings_of("selected"),
@@ -125,6 +127,7 @@ rule compared:
             f"{BASELINE}/{name}".format(**w) for name in ("model.json", *PLAN.scored_files(w.experiment))
         ],
         references=corpus_file("test.target.txt"),
+        code=code_of("compared"),
     output:
         f"{BASELINE}/compared.tsv",
     log:
@@ -134,8 +137,8 @@ rule compared:
     conda:
         "../../envs/torch.yaml"
     resources:
-        mem_mb=1000,
-        runtime=60,
+        mem_mb=growing(4000),
+        runtime=growing(60),
     params:
         settings=settings_of("compared"),
         baseline=lambda wildcards, input: Path(input.baseline[0]).parent,

@@ -5,6 +5,7 @@ rule speed:
         models=lambda w: [f"{folder}/{name}" for folder in PLAN.timed_with(w.experiment, w.seed) for name in MODEL],
         baseline=[rules.baseline.output.model, rules.baseline.output.shape],
         source=f"{BPE}/test.source.safetensors",
+        code=code_of("speed"),
     output:
         f"{BASELINE}/speed.tsv",
     log:
@@ -16,8 +17,8 @@ rule speed:
         "../../envs/torch.yaml"
     threads: 1
     resources:
-        mem_mb=2000,
-        runtime=240,
+        mem_mb=growing(8000),
+        runtime=growing(240),
     params:
         settings=settings_of("speed"),
         baseline=lambda wildcards, input: Path(input.baseline[0]).parent,

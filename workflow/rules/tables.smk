@@ -24,7 +24,7 @@ rule table:
     input:
         runs=lambda w: PLAN.inputs_asked(f"table_{w.name}", TABLE_NEEDS[w.name], RUN),
         reference=lambda w: [f"{REFERENCE}/{name}" for name in TABLE_NEEDS[w.name].reference],
-        code=sorted(str(path) for path in Path(f"{CODE}/tables").glob("*.py")),
+        code=code_of("table"),
     output:
         report(
             "results/tables/table_{name}.tsv",
@@ -41,8 +41,8 @@ rule table:
     conda:
         "../../envs/plots.yaml"
     resources:
-        mem_mb=1000,
-        runtime=20,
+        mem_mb=growing(2000),
+        runtime=growing(10),
     params:
         runs=lambda w: PLAN.runs_read(TABLE_NEEDS[w.name], RUN),
         also=lambda w: COMPARED if w.name in AGAINST_CORPORA else [],
@@ -66,7 +66,7 @@ rule corpus_table:
             for split in names.SPLITS
         ],
         reference=f"{REFERENCE}/voita_data.csv",
-        code=f"{CODE}/tables/corpus.py",
+        code=rules.table.input.code,
     output:
         report(
             "results/tables/table_corpus.tsv",
@@ -81,8 +81,8 @@ rule corpus_table:
     conda:
         "../../envs/plots.yaml"
     resources:
-        mem_mb=1000,
-        runtime=20,
+        mem_mb=growing(2000),
+        runtime=growing(10),
     params:
         experiments=[f"results/{e}" for e in RUN],
         corpora=[PLAN.corpus_of(e) for e in RUN],
@@ -95,7 +95,7 @@ rule parser_table:
     """How well Stanza finds the gold trees: attachment scores, overall and by relation."""
     input:
         scores=[f"results/{e}/parser/scores.tsv" for e in PLAN.with_scored_parser(RUN)],
-        code=f"{CODE}/tables/parser.py",
+        code=rules.table.input.code,
     output:
         report(
             "results/tables/table_parser.tsv",
@@ -110,8 +110,8 @@ rule parser_table:
     conda:
         "../../envs/plots.yaml"
     resources:
-        mem_mb=1000,
-        runtime=20,
+        mem_mb=growing(2000),
+        runtime=growing(10),
     params:
         experiments=[f"results/{e}" for e in PLAN.with_scored_parser(RUN)],
     shell:

@@ -1,4 +1,4 @@
-"""Learn the BPE vocabulary of one side from its training text, or collect its labels."""
+"""Learn the BPE vocabularies from the training text, or collect its labels."""
 
 from __future__ import annotations
 
@@ -16,17 +16,18 @@ from heads.text.vocabulary import train_bpe
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the flags."""
     add_settings_argument(parser)
-    parser.add_argument("--side", choices=SIDES, required=True)
-    parser.add_argument("--text", type=Path, required=True, help="training text of that side")
-    parser.add_argument("--model", type=Path, required=True, help="SentencePiece model to write")
+    parser.add_argument("--side", choices=SIDES, nargs="+", required=True, help="source, target or both")
+    parser.add_argument("--text", type=Path, nargs="+", required=True, help="training text of each side")
+    parser.add_argument("--model", type=Path, nargs="+", required=True, help="SentencePiece model of each, to write")
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Learn and write the vocabulary or the labels."""
+    """Learn and write the vocabularies or the labels."""
     content = arguments.settings
     settings, labelled = section(BpeSettings, content["bpe"]), content.get(TASK) == CLASSIFICATION
-    if labelled and arguments.side == "target":
-        learn_labels(arguments.text, arguments.model)
-        return
-    subwords = settings.source_subwords if arguments.side == "source" else settings.target_subwords
-    train_bpe(arguments.text, arguments.model, settings, subwords, framed=labelled)
+    subwords = {"source": settings.source_subwords, "target": settings.target_subwords}
+    for side, text, model in zip(arguments.side, arguments.text, arguments.model, strict=True):
+        if labelled and side == "target":
+            learn_labels(text, model)
+        else:
+            train_bpe(text, model, settings, subwords[side], framed=labelled)

@@ -1,4 +1,4 @@
-"""Encode one side of one split into subword ids."""
+"""Encode texts into subword ids."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ from heads.text.encoding import encode_file, opened
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the flags."""
-    parser.add_argument("--text", type=Path, required=True, help="one sentence, example or label per line")
-    parser.add_argument("--bpe", type=Path, required=True, help="SentencePiece model, or labels")
-    parser.add_argument("--tokens", type=Path, required=True, help="token file to write")
+    parser.add_argument("--text", type=Path, nargs="+", required=True, help="one sentence, example or label per line")
+    parser.add_argument("--bpe", type=Path, nargs="+", required=True, help="SentencePiece model or labels of each text")
+    parser.add_argument("--tokens", type=Path, nargs="+", required=True, help="token file of each, to write")
     add_workers_argument(parser)
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Encode and write."""
-    encode_file(arguments.text, opened(arguments.bpe), arguments.tokens, arguments.threads)
+    for text, bpe, tokens in zip(arguments.text, arguments.bpe, arguments.tokens, strict=True):
+        encode_file(text, opened(bpe), tokens, arguments.threads)

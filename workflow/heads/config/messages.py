@@ -17,7 +17,6 @@ RENAMED = {
     "curve": "is now called masking_curve: rename it",
     "moments": "is now called checkpoints: rename it",
     "other": "is now called out_of_domain: rename it",
-    "learning_rate_scale": "is now learning_rate, its peak: write the scale divided by the root of warmup_updates",
     "source_pieces": "is now called source_subwords: rename it",
     "target_pieces": "is now called target_subwords: rename it",
     "max_pieces": "is now called max_subwords: rename it",

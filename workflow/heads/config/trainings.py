@@ -10,6 +10,7 @@ from typing import Annotated
 from pydantic import Field
 
 from heads.config.fields import (
+    AtLeastZero,
     BelowOne,
     Closed,
     Count,
@@ -72,10 +73,11 @@ class TrainingSettings(Closed):
     adam_beta1: BelowOne = setting(0.9, "decay of the mean of gradients")
     adam_beta2: BelowOne = setting(0.98, "the paper; the released scripts have 0.998 [repo]")
     adam_epsilon: Positive = setting(1e-9, "added to the root of the mean of their squares")
-    learning_rate: Positive = setting(
-        0.0316228,
-        "at its peak, after warmup_updates; then it falls as 1 / sqrt(update). The paper has "
-        "4 * min(update^-0.5, update * warmup^-1.5), without a factor for the width: 4 / sqrt(16000) at the peak.",
+    learning_rate: Positive = setting(0.0316228, "at its peak, after warmup_updates; then it falls as 1 / sqrt(update)")
+    learning_rate_scale: AtLeastZero = setting(
+        0.0,
+        "in its place the paper's formula: this * min(update^-0.5, update * warmup^-1.5), whatever the width. The "
+        "paper has 4, which is 0.0316228 at the peak; 0: learning_rate",
     )
     warmup_updates: Count = setting(
         16000,
@@ -97,6 +99,12 @@ class TrainingSettings(Closed):
     dev_bleu_sentences: CountOrZero = setting(
         500, "OURS: number of dev sentences, from the first on, that are translated greedily; 0: none"
     )
+
+    @property
+    def peak(self) -> float:
+        """The highest learning rate of the schedule."""
+        scale = self.learning_rate_scale
+        return scale / self.warmup_updates**0.5 if scale else self.learning_rate
 
 
 class LengthSettings(Closed):
@@ -220,7 +228,9 @@ class ScratchSettings(LengthSettings):
 
     def trained_by(self, training: TrainingSettings) -> TrainingSettings:
         """These training settings with the learning rate of models trained from scratch."""
-        return training.model_copy(update={"learning_rate": training.learning_rate * self.learning_rate_factor})
+        return training.model_copy(
+            update={"learning_rate": training.peak * self.learning_rate_factor, "learning_rate_scale": 0.0}
+        )
 
 
 class SelectedSettings(LengthSettings):

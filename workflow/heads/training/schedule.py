@@ -35,7 +35,7 @@ class TrainingPlan:
 def learning_rate(update: int, settings: TrainingSettings) -> float:
     """Learning rate with linear warm-up to the peak, then inverse square root decay (Voita et al. 2019, sec. 3.2)."""
     warmup = settings.warmup_updates
-    return float(settings.learning_rate * min((warmup / update) ** 0.5, update / warmup))
+    return float(settings.peak * min((warmup / update) ** 0.5, update / warmup))
 
 
 def decay(update: int, updates: int, share: float) -> float:
