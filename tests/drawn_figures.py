@@ -1,4 +1,4 @@
-"""Any figure drawn from the folders of made-up runs."""
+"""Any figure drawn from the folders of made-up runs, or from frames made by hand."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
@@ -14,16 +15,25 @@ from heads.base.runs import run_of
 from heads.cli.figure import FIGURES
 from heads.config.trainings import HardConcrete
 from heads.figures.needs import FROM_SETTINGS, NEEDS
-from heads.tables.reading import load_reference, load_runs
+from heads.figures.style import styled
+from heads.tables.reading import Frames, load_reference, load_runs
 
 OF_TRANSLATORS = [name for name in FIGURES if TRANSLATION in NEEDS[name].tasks]
 
 
-def draw(name: str, runs: Sequence[Path]) -> Figure:
-    """The figure, as its command draws it."""
+def draw(name: str, read: Sequence[Path] | Frames, experiment: str = "x", shape: HardConcrete | None = None) -> Figure:
+    """The figure in the project's style, as its command draws it, to be read back but not to be rendered."""
     others: list[Any] = [load_reference(file) for file in NEEDS[name].reference]
-    others += [HardConcrete()] if name in FROM_SETTINGS else []
-    return FIGURES[name](load_runs(NEEDS[name], runs), *others, run_of(runs[0])[0])
+    others += [shape or HardConcrete()] if name in FROM_SETTINGS else []
+    with styled():
+        if isinstance(read, dict):
+            return FIGURES[name](read, *others, experiment)
+        return FIGURES[name](load_runs(NEEDS[name], read), *others, run_of(read[0])[0])
+
+
+def lines_of(axes: Axes) -> dict[str, list[list[float]]]:
+    """The points of each line by its label."""
+    return {str(line.get_label()): np.asarray(line.get_xydata(), float).tolist() for line in axes.lines}
 
 
 def panels_of(figure: Figure) -> list[Axes]:

@@ -1,7 +1,5 @@
 """Training commands on the experiment with known answers: one call per run, with changes to the settings by section."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from heads.model.attention import Attention
-from heads.model.feedforward import FeedForward
+from heads.model.sublayers import FeedForward
 from heads.model.transformer import Transformer
 from lrp_twin import Matrices, Sum, Twin
 

@@ -11,10 +11,10 @@ import pandas as pd
 import pytest
 
 from heads.base.names import ATTENTIONS
+from heads.tables.curves import SETTLED
 from heads.tables.evidence import Evidence
 from heads.tables.reading import RUN_COLUMNS
 from heads.tables.roles import head_functions
-from heads.tables.settling import SETTLED
 from heads.tables.verdicts import Finding
 
 Layers = Sequence[Sequence[float]]

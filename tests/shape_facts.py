@@ -1,7 +1,5 @@
 """The shape in a model's human-readable file, for tests that need the file but no model."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from heads.model.shape import ModelShape

@@ -26,19 +26,17 @@ from heads.base.keeping import compress
 from heads.base.names import BLEU, WMT
 from heads.figures.scoreboard import drawn
 from heads.figures.style import STYLE, save
-from heads.tables.claims import COLUMNS, claim_row, over_seeds, stated
+from heads.tables.claims import COLUMNS, LEAST_BLEU, board_of, claim_row, over_seeds, stated, with_other_readings
 from heads.tables.claims_heads import RELEVANCE_CLAIMS
 from heads.tables.claims_michel import MICHEL_CLAIMS
+from heads.tables.curves import NOT_SETTLED
 from heads.tables.evidence import Evidence
-from heads.tables.floor import LEAST
+from heads.tables.gathering import write_frame
+from heads.tables.labels import relevance_columns
 from heads.tables.needs import NEEDS
 from heads.tables.reading import load_reference
-from heads.tables.relevance import relevance_columns, with_other_readings
-from heads.tables.scoreboard import board_of
 from heads.tables.seeds import with_spread
-from heads.tables.settling import NOT_SETTLED
 from heads.tables.verdicts import NOT_MEASURED, UNKNOWN, Finding
-from heads.tables.writing import write_frame
 
 BEFORE = "4c87e51"
 HERE = Path(__file__).parent
@@ -130,7 +128,7 @@ def decided(experiment: str) -> pd.DataFrame:
         for claim in claims:
             asked = claim["corpus"] in ("", WMT)
             for rule, finding in findings(experiment, seed, claim["id"], former).items():
-                row = claim_row(claim, finding if asked else NOT_MEASURED, weak=bool(whole < LEAST))
+                row = claim_row(claim, finding if asked else NOT_MEASURED, weak=bool(whole < LEAST_BLEU))
                 beside = beside_of(claim, pruning[pruning["seed"] == seed])
                 row["relative_percent"] = 100 * row["ours"] / beside if beside else UNKNOWN
                 rows.append({"experiment": experiment, "seed": seed, **row, "rule": rule})

@@ -13,7 +13,7 @@ from torch import Tensor
 from heads.analysis.lrp.rows import generated, relevance_rows, rule_of
 from heads.analysis.lrp.steps import head_relevance
 from heads.config.analyses import LrpSettings
-from heads.model.classifier import Classifier
+from heads.model.alone import Classifier
 from heads.model.shape import ModelShape
 from heads.model.sublayers import Layer
 from heads.text.batches import Batch, Examples

@@ -15,9 +15,8 @@ from heads.analysis.attention_maps import SIGNS, examples_to_show, framed, unpac
 from heads.analysis.attention_weights import attend_classifying
 from heads.base.files import read_json, read_lines, write_lines, write_text
 from heads.config.analyses import MapsSettings
-from heads.model.build import model_of
 from heads.model.encoder import Encoder
-from heads.model.folder import save_folder
+from heads.model.folder import model_of, save_folder
 from heads.model.shape import ModelShape
 from heads.syntax.alignment import Arc, Words
 from heads.syntax.conllu import place, write_conllu

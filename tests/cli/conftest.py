@@ -1,7 +1,5 @@
 """What several commands are tested with: the experiment with known answers."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

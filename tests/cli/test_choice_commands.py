@@ -1,8 +1,6 @@
 """`selection`, `masked` and `compared` by their numbers: the heads that each method keeps for known measures, what a
 choice scores when masked, and what a fine-tuned model scores against the unpruned one."""
 
-from __future__ import annotations
-
 from itertools import combinations
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """A classifier from the command line: training, pruning, scoring, masking, choosing and timing heads."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any

@@ -1,8 +1,6 @@
 """`corpus`, `out_of_domain`, `trees`, `fetch`, `parser_model` and `parser` by what they write: where each text comes
 from, which setting goes where, and which trees are gold. The parser itself is replaced by a stand-in."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """`gates` and `pruned` by their numbers: the table of gates, the heads that stay, and the pruned model's facts."""
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 from typing import Any

@@ -1,8 +1,6 @@
 """`ablation`, `ablation_out_of_domain`, `masking_curve` and `checkpoints` by their values: which text each reads, how
 much of it, and what is masked. References beyond the configured number are nonsense, so reading too far shows."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any

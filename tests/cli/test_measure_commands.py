@@ -1,7 +1,5 @@
 """`bpe`, `encode`, `confidence`, `importance` and `maps` by their values: which and how many sentences they read."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

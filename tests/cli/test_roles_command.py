@@ -1,7 +1,5 @@
 """The roles command end to end: what it measures and counts, and its errors for bad input."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path

@@ -4,8 +4,6 @@ follows, and what it leaves behind.
 A learning rate of zero keeps the initial weights bit for bit, so losses are those of a known model.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

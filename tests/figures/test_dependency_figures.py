@@ -17,17 +17,17 @@ from matplotlib.colors import to_hex
 from matplotlib.patches import Rectangle
 from numpy.typing import NDArray
 
+from drawn_figures import draw
 from fake_results import World, write_results
 from heads.__main__ import main
 from heads.config.trainings import HardConcrete
-from heads.figures.dependencies import BEST, dependency_scores, relative_positions, shares_at
+from heads.figures.dependencies import BEST, shares_at
 from heads.figures.gates import LOG_ALPHAS, density, hard_concrete, masses
 from heads.figures.needs import NEEDS
 from heads.figures.style import PAPER_COLOURS, save, styled
 from heads.pruning.gates import probability_one, probability_open, sample
-from heads.tables.reading import RUN_COLUMNS, Frames, load_reference, load_runs
+from heads.tables.reading import RUN_COLUMNS, Frames, load_runs
 
-TABLE1 = load_reference("voita_table1_dependencies.csv")
 OTHER_GATES = {"temperature": 0.7, "low": -0.3, "high": 1.2, "log_alpha_init": -0.5}
 SHAPES = (HardConcrete(), HardConcrete(**OTHER_GATES))
 WAYS = ("dependent-to-head", "head-to-dependent")
@@ -63,26 +63,23 @@ def test_dependents_far_off_are_gathered_at_the_ends_but_are_not_the_best_place(
 
 
 def test_bars_are_the_shares_on_the_first_trees_and_the_best_fixed_offset_is_dark() -> None:
-    with styled():
-        first, second = relative_positions(standing(nsubj={-2: 1, -1: 3, 4: 1}, obj={1: 1, 12: 3}), TABLE1, "x").axes
-        assert [axes.get_title(loc="left") for axes in (first, second)] == ["(a) nsubj", "(b) obj"]
-        assert {place: height for place, (height, _) in bars(first).items()} == {-2: 20, -1: 60, 4: 20}
-        assert [place for place, (_, colour) in bars(first).items() if colour == BEST] == [-1]
-        assert [place for place, (_, colour) in bars(second).items() if colour == BEST] == [7]
-        assert [text.get_text() for text in second.texts] == ["75%"]
+    first, second = draw("relative_positions", standing(nsubj={-2: 1, -1: 3, 4: 1}, obj={1: 1, 12: 3})).axes
+    assert [axes.get_title(loc="left") for axes in (first, second)] == ["(a) nsubj", "(b) obj"]
+    assert {place: height for place, (height, _) in bars(first).items()} == {-2: 20, -1: 60, 4: 20}
+    assert [place for place, (_, colour) in bars(first).items() if colour == BEST] == [-1]
+    assert [place for place, (_, colour) in bars(second).items() if colour == BEST] == [7]
+    assert [text.get_text() for text in second.texts] == ["75%"]
 
 
 def test_lines_are_the_papers_best_fixed_offsets_of_that_relation() -> None:
-    with styled():
-        (axes,) = relative_positions(standing(obj={1: 1}), TABLE1, "x").axes
-        lines = {to_hex(line.get_color()): np.ravel(line.get_ydata())[0] for line in axes.lines}
+    (axes,) = draw("relative_positions", standing(obj={1: 1})).axes
+    lines = {to_hex(line.get_color()): np.ravel(line.get_ydata())[0] for line in axes.lines}
     assert lines == {PAPER_COLOURS["WMT"].lower(): 41, PAPER_COLOURS["OpenSubtitles"].lower(): 46}
 
 
 def test_without_any_dependent_the_figure_says_so() -> None:
-    with styled():
-        (axes,) = relative_positions(standing(), TABLE1, "x").axes
-        assert [text.get_text() for text in axes.texts] == ["no dependent of these relations"]
+    (axes,) = draw("relative_positions", standing()).axes
+    assert [text.get_text() for text in axes.texts] == ["no dependent of these relations"]
 
 
 def measured(experiment: str, accuracies: dict[str, Sequence[float]], baseline: float, seed: int = 1) -> pd.DataFrame:
@@ -111,24 +108,22 @@ def two_experiments() -> Frames:
 def test_the_best_heads_of_all_experiments_stand_beside_the_papers_by_direction() -> None:
     """Experiments in the given order, then WMT and OpenSubtitles; heads of the first seed."""
     wanted = {"a": [60, 70, 73, 84], "b": [30, 90, 78, 61]}
-    with styled():
-        figure = dependency_scores(two_experiments(), TABLE1, "b, a")
-        for axes, (letter, heights) in zip(figure.axes, wanted.items(), strict=True):
-            assert axes.get_title(loc="left").startswith(f"({letter}) from the {'dependent' * (letter == 'a')}")
-            drawn = bars(axes)
-            assert [drawn[place][0] for place in sorted(drawn)] == pytest.approx(heights)
-            colours = [drawn[place][1] for place in sorted(drawn)][2:]
-            assert colours == [colour.lower() for colour in PAPER_COLOURS.values()]
-        labels = [text.get_text() for text in figure.legends[0].get_texts()]
-        assert labels == ["b", "a", "paper, WMT", "paper, OpenSubtitles", "best fixed offset"]
-        assert [text.get_text() for text in figure.axes[1].get_xticklabels()] == ["obj"]
+    figure = draw("dependency_scores", two_experiments(), "b, a")
+    for axes, (letter, heights) in zip(figure.axes, wanted.items(), strict=True):
+        assert axes.get_title(loc="left").startswith(f"({letter}) from the {'dependent' * (letter == 'a')}")
+        drawn = bars(axes)
+        assert [drawn[place][0] for place in sorted(drawn)] == pytest.approx(heights)
+        colours = [drawn[place][1] for place in sorted(drawn)][2:]
+        assert colours == [colour.lower() for colour in PAPER_COLOURS.values()]
+    labels = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert labels == ["b", "a", "paper, WMT", "paper, OpenSubtitles", "best fixed offset"]
+    assert [text.get_text() for text in figure.axes[1].get_xticklabels()] == ["obj"]
 
 
 def test_a_bar_carries_its_own_best_fixed_offset_and_the_interval_of_its_head() -> None:
-    with styled():
-        axes = dependency_scores(two_experiments(), TABLE1, "b, a").axes[0]
-        # Each corpus has one collection of error bars, then one of baselines.
-        segments = [np.concatenate(list(lines.get_segments())) for lines in axes.collections]  # type: ignore[attr-defined]
+    axes = draw("dependency_scores", two_experiments(), "b, a").axes[0]
+    # Each corpus has one collection of error bars, then one of baselines.
+    segments = [np.concatenate(list(lines.get_segments())) for lines in axes.collections]  # type: ignore[attr-defined]
     whiskers, baselines = segments[::2], segments[1::2]
     assert [sorted(ends[:, 1]) for ends in whiskers[:2]] == [pytest.approx([58, 65]), pytest.approx([68, 75])]
     assert [ends[:, 1].tolist() for ends in baselines] == [[50, 50], [25, 25], [41, 41], [46, 46]]
@@ -165,11 +160,10 @@ def trained(*gates: tuple[str, int, float]) -> Frames:
 
 def test_the_figure_of_gates_is_drawn_from_the_settings() -> None:
     shape = SHAPES[1]
-    with styled():
-        zero, middle, one, ended, _ = hard_concrete(trained(("0.1", 1, -4.0)), shape, "x").axes
-        heights = [[height for _, (height, _) in sorted(bars(axes).items())] for axes in (zero, one)]
-        lines = [np.asarray(line.get_xydata(), float) for line in middle.lines]
-        starts = [np.ravel(line.get_xdata())[0] for line in ended.lines]
+    zero, middle, one, ended, _ = draw("hard_concrete", trained(("0.1", 1, -4.0)), shape=shape).axes
+    heights = [[height for _, (height, _) in sorted(bars(axes).items())] for axes in (zero, one)]
+    lines = [np.asarray(line.get_xydata(), float) for line in middle.lines]
+    starts = [np.ravel(line.get_xdata())[0] for line in ended.lines]
     for number, log_alpha in enumerate(LOG_ALPHAS):
         gates = stratified(log_alpha, shape)
         assert heights[0][number] == pytest.approx((gates == 0).mean(), abs=1e-5)
@@ -181,20 +175,18 @@ def test_the_figure_of_gates_is_drawn_from_the_settings() -> None:
 
 def test_gates_without_a_penalty_and_of_later_seeds_are_not_among_those_that_ended() -> None:
     gates = trained(("0", 1, 9.0), ("0.1", 1, -6.0), ("0.5", 1, 4.0), ("0.5", 1, 4.0), ("0.1", 2, -2.0))
-    with styled():
-        figure = hard_concrete(gates, SHAPES[0], "x")
-        ended = figure.axes[3]
-        found = {place: height for place, (height, _) in bars(ended).items()}
-        assert "first of 2 seeds" in figure.get_suptitle()
-        assert ended.get_title(loc="left") == "(b) where 3 trained gates ended"
+    figure = draw("hard_concrete", gates, shape=SHAPES[0])
+    ended = figure.axes[3]
+    found = {place: height for place, (height, _) in bars(ended).items()}
+    assert "first of 2 seeds" in figure.get_suptitle()
+    assert ended.get_title(loc="left") == "(b) where 3 trained gates ended"
     assert [height for _, height in sorted(found.items())] == [1, 2]
     assert sorted(found) == pytest.approx([-6, 4], abs=0.2)
 
 
 def test_the_three_probabilities_by_log_alpha_fill_the_panel() -> None:
-    with styled():
-        panel = hard_concrete(trained(("0.1", 1, -6.0)), SHAPES[0], "x").axes[4]
-        areas = [area.get_paths()[0].vertices for area in panel.collections]
+    panel = draw("hard_concrete", trained(("0.1", 1, -6.0)), shape=SHAPES[0]).axes[4]
+    areas = [area.get_paths()[0].vertices for area in panel.collections]
     for area, (low, high) in zip(areas, ((0.0, None), (None, None), (None, 1.0)), strict=True):
         assert low is None or np.asarray(area)[:, 1].min() == low
         assert high is None or np.asarray(area)[:, 1].max() == pytest.approx(high)

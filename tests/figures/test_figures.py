@@ -12,7 +12,7 @@ import pytest
 from matplotlib.text import Annotation, Text
 from PIL import Image
 
-from drawn_figures import draw
+from drawn_figures import draw, lines_of
 from fake_results import World, write_results
 from heads.__main__ import main
 from heads.base.criteria import MEASURED_IN, RANDOM
@@ -20,7 +20,7 @@ from heads.base.files import read_yaml
 from heads.base.names import ATTENTIONS
 from heads.cli.figure import FIGURES
 from heads.config.analyses import LrpSettings
-from heads.figures import closing, importance, maps, pruning
+from heads.figures import gates, importance, maps, pruning
 from heads.figures.needs import ACROSS, ANIMATED, FROM_SETTINGS, NEEDS
 from heads.figures.selection import STYLES
 from heads.figures.style import FUNCTION_COLOURS, styled
@@ -59,7 +59,7 @@ def test_every_figure_states_its_needs_and_has_a_caption() -> None:
 def test_the_same_data_gives_the_same_bytes(
     name: str, runs: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(closing, "FRAMES", 3)
+    monkeypatch.setattr(gates, "FRAMES", 3)
     for copy in ("a", "b"):
         arguments = ["--out-pdf", str(tmp_path / f"{copy}.pdf"), "--out-png", str(tmp_path / f"{copy}.png")]
         if name in ANIMATED:
@@ -79,9 +79,8 @@ def test_bleu_is_called_fidelity_wherever_a_figure_names_it_if_a_model_wrote_the
     name: str, against: str, tmp_path: Path
 ) -> None:
     world = World(layers=2, heads=3, lams=("0.1",), against=against)
-    with styled():
-        figure = draw(name, write_results(tmp_path / "told", world))
-        texts = [str(text.get_text()) for text in figure.findobj(Text)]
+    figure = draw(name, write_results(tmp_path / "told", world))
+    texts = [str(text.get_text()) for text in figure.findobj(Text)]
     named = [text for text in texts if "BLEU" in text]
     assert named and not [text for text in texts if "accuracy (%)" in text]
     qualified = [text.count("BLEU (fidelity)") == text.count("BLEU") for text in named]
@@ -89,10 +88,7 @@ def test_bleu_is_called_fidelity_wherever_a_figure_names_it_if_a_model_wrote_the
 
 
 def test_the_encoder_curve_goes_through_the_points_of_the_table(runs: list[Path]) -> None:
-    with styled():
-        figure = draw("bleu_encoder_heads", runs)
-        curve = next(line for line in figure.axes[0].lines if line.get_label() == "this experiment")
-        drawn = set(zip(*(np.asarray(values, float) for values in curve.get_data()), strict=True))
+    drawn = {tuple(point) for point in lines_of(draw("bleu_encoder_heads", runs).axes[0])["this experiment"]}
     frames = load_runs(NEEDS["bleu_encoder_heads"], runs)
     model, bleu = frames["model.json"], frames[SCORED]
     expected = set()
@@ -126,16 +122,13 @@ def test_where_no_lambda_was_swept_the_models_that_have_a_number_of_heads_are_sh
     """As for an imported model, which is pruned to numbers of heads."""
     encoder, everywhere = live_of(driven, "bleu_encoder_heads"), live_of(driven, "heads_by_type")
     assert len(encoder) == len(everywhere) == 3
-    with styled():
-        shown = {name: draw(name, driven).axes for name in NEEDS if NEEDS[name].driven}
-    curve = next(line for line in shown["bleu_encoder_heads"][0].lines if line.get_label() == "this experiment")
-    assert sorted(np.asarray(curve.get_xdata(), int)) == sorted(encoder.values())
-    by_type = {str(line.get_label()): line for line in shown["heads_by_type"][0].lines}
-    left = np.asarray(by_type["encoder self-attention"].get_ydata(), int).tolist()
+    shown = {name: draw(name, driven).axes for name in NEEDS if NEEDS[name].driven}
+    curve = lines_of(shown["bleu_encoder_heads"][0])["this experiment"]
+    assert sorted(x for x, _ in curve) == sorted(encoder.values())
+    left = [y for _, y in lines_of(shown["heads_by_type"][0])["encoder self-attention"]]
     assert left == [12, *sorted(everywhere.values(), reverse=True)]
     assert all(np.size(line.get_xdata()) == 4 for line in shown["heads_by_layer"][0].lines)
-    pruned = next(line for line in shown["score_scratch"][0].lines if line.get_label() == "pruned")
-    assert np.size(pruned.get_xdata()) == 3
+    assert len(lines_of(shown["score_scratch"][0])["pruned"]) == 3
     for axes, models in ((shown["functions_retained"][0], encoder), (shown["functions_retained"][2], everywhere)):
         ticks = [label.get_text() for label in axes.get_xticklabels()]
         assert ticks[0] == "12\nfull" and {*ticks[1:]} == {f"{live}\n{told}" for told, live in models.items()}
@@ -148,17 +141,15 @@ def test_where_no_lambda_was_swept_the_models_that_have_a_number_of_heads_are_sh
 
 
 def test_the_papers_curves_start_at_its_own_full_model(runs: list[Path]) -> None:
-    with styled():
-        lines = {line.get_label(): line for line in draw("bleu_encoder_heads", runs).axes[1].lines}
+    lines = lines_of(draw("bleu_encoder_heads", runs).axes[1])
     for corpus, least in (("WMT", 28.26 - 29.60), ("OpenSubtitles", 31.46 - 32.40)):
-        x, y = (np.asarray(values, float) for values in lines[f"paper, {corpus}"].get_data())
-        assert (x[0], y[0]) == (1, 0)
-        assert y.min() == pytest.approx(least)
+        points = lines[f"paper, {corpus}"]
+        assert points[0] == [1, 0]
+        assert min(y for _, y in points) == pytest.approx(least)
 
 
 def test_the_bars_of_a_size_add_up_to_its_heads(runs: list[Path]) -> None:
-    with styled():
-        encoder, paper, everywhere, scratch = draw("functions_retained", runs).axes
+    encoder, paper, everywhere, scratch = draw("functions_retained", runs).axes
     largest = int(scratch.get_xticklabels()[0].get_text().split()[0])
     for axes, full in ((encoder, 12), (paper, 48), (everywhere, 12), (scratch, largest)):
         totals: dict[int, float] = {}
@@ -170,10 +161,9 @@ def test_the_bars_of_a_size_add_up_to_its_heads(runs: list[Path]) -> None:
 
 
 def test_heads_are_sorted_by_relevance_in_every_panel(runs: list[Path]) -> None:
-    with styled():
-        figure = draw("head_functions", runs)
-        relevance, functions = figure.axes[0], next(a for a in figure.axes if "functions" in a.get_title(loc="left"))
-        values = np.asarray(relevance.collections[0].get_array()).reshape(3, 4)
+    figure = draw("head_functions", runs)
+    relevance, functions = figure.axes[0], next(a for a in figure.axes if "functions" in a.get_title(loc="left"))
+    values = np.asarray(relevance.collections[0].get_array()).reshape(3, 4)
     assert (np.diff(values, axis=1) <= 0).all()
     lrp = load_runs(NEEDS["head_functions"], runs)["lrp.tsv"]
     encoder = lrp[(lrp["attention"] == "enc_self") & (lrp["rule"] == "plain")].set_index(["layer", "head"])[
@@ -199,12 +189,11 @@ def test_figures_have_a_name_for_every_rule_that_is_used_by_default_and_none_say
 
 def test_relevance_by_every_rule_stands_in_its_own_row(runs: list[Path]) -> None:
     lrp = load_runs(NEEDS["relevance_all"], runs)["lrp.tsv"]
-    with styled():
-        figure = draw("relevance_all", runs)
-        cells = [axes for axes in figure.axes if axes.get_ylabel() in ("", "layer")][:15]
-        drawn = [np.asarray(axes.collections[0].get_array()).reshape(3, 4) for axes in cells]
-        labels = [axes.get_ylabel().replace("\n", " ") for axes in figure.axes if "LRP" in axes.get_ylabel()]
-        ends = [axes.collections[0].get_clim() for axes in cells[::3]]
+    figure = draw("relevance_all", runs)
+    cells = [axes for axes in figure.axes if axes.get_ylabel() in ("", "layer")][:15]
+    drawn = [np.asarray(axes.collections[0].get_array()).reshape(3, 4) for axes in cells]
+    labels = [axes.get_ylabel().replace("\n", " ") for axes in figure.axes if "LRP" in axes.get_ylabel()]
+    ends = [axes.collections[0].get_clim() for axes in cells[::3]]
     shares = {"relevance": "signed by step", "relevance_of_sums": "signed of sums", "relevance_absolute": "absolute"}
     shown = [*(("plain", share) for share in shares), ("z-plus", "relevance_absolute")]
     assert labels == [*(f"LRP, plain ratio, {name}" for name in shares.values()), "LRP, z⁺"]
@@ -219,14 +208,13 @@ def test_relevance_by_every_rule_stands_in_its_own_row(runs: list[Path]) -> None
 
 def test_confidence_stands_against_relevance_in_four_readings_side_by_side(runs: list[Path]) -> None:
     lrp = load_runs(NEEDS["relevance_all"], runs)["lrp.tsv"].sort_values(["layer", "head"])
-    with styled():
-        figure = draw("measures", runs)
-        panels = [axes for axes in figure.axes if axes.get_label() != "<colorbar>"][1:]
-        titles = [axes.get_title(loc="left") for axes in panels[:4]]
-        points = [
-            np.concatenate([np.asarray(line.get_ydata()) for line in axes.lines if "layer" in str(line.get_label())])
-            for axes in panels
-        ]
+    figure = draw("measures", runs)
+    panels = [axes for axes in figure.axes if axes.get_label() != "<colorbar>"][1:]
+    titles = [axes.get_title(loc="left") for axes in panels[:4]]
+    points = [
+        np.concatenate([np.asarray(line.get_ydata()) for line in axes.lines if "layer" in str(line.get_label())])
+        for axes in panels
+    ]
     assert titles == ["(b) as written", "(c) signed of sums", "(d) absolute", "(e) z-plus"]
     four = (("plain", "relevance"), ("plain", "relevance_of_sums"), ("plain", "relevance_absolute"))
     shown = [(kind, *reading) for kind in ATTENTIONS for reading in (*four, ("z-plus", "relevance"))]
@@ -250,10 +238,9 @@ def test_no_label_of_a_rule_runs_into_the_next_one(runs: list[Path]) -> None:
 
 def test_correlations_stand_at_the_place_of_their_two_measures(runs: list[Path]) -> None:
     """Below the diagonal within layers, above it over all heads, as numbers in a symmetric order of measures."""
-    with styled():
-        axes = draw("measures", runs).axes[0]
-        names = [label.get_text() for label in axes.get_yticklabels()]
-        written = {text.get_position(): text.get_text() for text in axes.texts}
+    axes = draw("measures", runs).axes[0]
+    names = [label.get_text() for label in axes.get_yticklabels()]
+    written = {text.get_position(): text.get_text() for text in axes.texts}
     assert [label.get_text() for label in axes.get_xticklabels()] == names
     table = measures_table(load_runs(NEEDS["measures"], runs)).query("attention == 'enc_self'")
     plain, confidence = table["lrp_plain_signed_by_step"], table["confidence"]
@@ -327,23 +314,23 @@ def gates_frame() -> Frames:
 
 
 def test_strips_stack_kinds_of_attention_and_layers_in_order() -> None:
-    recorded = closing.strips(gates_frame()["gates.jsonl"])
+    recorded = gates.strips(gates_frame()["gates.jsonl"])
     assert list(recorded) == ["λ 0", "λ 0.02", "λ 0.1"]
     assert recorded["λ 0.1"][10].shape == (4, 3)
     np.testing.assert_allclose(recorded["λ 0.1"][10][:, 2], [0.12, 0.22, 0.62, 0.72])
 
 
 def test_a_strip_shows_its_last_record_at_every_moment() -> None:
-    recorded = closing.strips(gates_frame()["gates.jsonl"])
-    assert closing.updates_to_show(recorded, 2) == [0, 20]
-    assert closing.updates_to_show(recorded, 9) == [0, 5, 10, 20]
-    assert closing.at(recorded["λ 0.02"], 10)[0, 0] == 0
-    assert closing.at(recorded["λ 0.02"], 25)[0, 0] == 0.2
+    recorded = gates.strips(gates_frame()["gates.jsonl"])
+    assert gates.updates_to_show(recorded, 2) == [0, 20]
+    assert gates.updates_to_show(recorded, 9) == [0, 5, 10, 20]
+    assert gates.at(recorded["λ 0.02"], 10)[0, 0] == 0
+    assert gates.at(recorded["λ 0.02"], 25)[0, 0] == 0.2
 
 
 def test_the_animation_has_a_picture_for_every_moment(tmp_path: Path) -> None:
     with styled():
-        closing.write_animation(gates_frame(), "x", tmp_path / "x.gif")
+        gates.write_animation(gates_frame(), "x", tmp_path / "x.gif")
     with Image.open(tmp_path / "x.gif") as picture:
         assert picture.n_frames == 4  # type: ignore[attr-defined]
 

@@ -10,10 +10,10 @@ import pandas as pd
 import pytest
 from matplotlib.axes import Axes
 
+from drawn_figures import draw
 from fake_results import World, write_results
-from heads.figures.needed import heads_needed, survival
+from heads.figures.importance import survival
 from heads.figures.needs import NEEDS
-from heads.figures.style import styled
 from heads.tables.reading import Frames, load_runs
 
 NAME = "heads_needed"
@@ -38,9 +38,8 @@ def test_a_head_is_as_dark_as_the_share_of_prunings_over_all_seeds_that_leave_it
     runs = gates[(gates["kind"] == "gates") & (gates["attention"] == "enc_self") & (gates["scope"] == "enc_self")]
     runs = runs[runs["lam"].isin(["0.01", "0.1"])]
     assert runs.groupby(["seed", "lam"]).ngroups == 4
-    with styled():
-        figure = heads_needed(frames, "rich")
-        drawn = np.asarray(figure.axes[0].collections[0].get_array()).reshape(3, 4)
+    figure = draw("heads_needed", frames)
+    drawn = np.asarray(figure.axes[0].collections[0].get_array()).reshape(3, 4)
     for layer in range(3):
         for head in range(4):
             own = runs[(runs["layer"] == layer) & (runs["head"] == head)]
@@ -73,8 +72,7 @@ def test_a_head_says_what_it_usually_looks_at_and_what_masking_it_costs_where_th
     for kind, place, p_value in (("enc_self", (0, 1), 0.001), ("enc_self", (2, 2), 0.02), ("dec_enc", (1, 3), 0.009)):
         here = (cost["attention"] == kind) & (cost["layer"] == place[0]) & (cost["head"] == place[1])
         cost.loc[here, ["score_change", "p_value"]] = -1.25, p_value
-    with styled():
-        encoder, decoder = heads_needed(frames, "rich").axes[:2]
+    encoder, decoder = draw("heads_needed", frames).axes[:2]
     assert written(encoder, 0, 1) == ["next\n86%", "−1.2"]
     assert written(encoder, 1, 2) == []
     assert written(encoder, 2, 0) == ["obj→verb\n70%"]
@@ -84,16 +82,14 @@ def test_a_head_says_what_it_usually_looks_at_and_what_masking_it_costs_where_th
 
 def test_without_trees_heads_say_nothing_of_what_they_look_at(frames: Frames) -> None:
     bare = {**frames, "roles.tsv": frames["roles.tsv"][:0]}
-    with styled():
-        encoder = heads_needed(bare, "rich").axes[0]
+    encoder = draw("heads_needed", bare).axes[0]
     assert not [text for text in encoder.texts if "%" in text.get_text()]
 
 
 def test_without_prunings_of_all_kinds_cross_attention_heads_are_there_without_a_colour(frames: Frames) -> None:
     gates = frames["heads.tsv"]
-    with styled():
-        encoder, decoder = heads_needed({**frames, "heads.tsv": gates[gates["scope"] != "all"]}, "rich").axes[:2]
-        drawn: list[Any] = [np.asarray(axes.collections[0].get_array(), float) for axes in (encoder, decoder)]
-        assert ["was not pruned" in axes.get_title(loc="left") for axes in (encoder, decoder)] == [False, True]
+    encoder, decoder = draw("heads_needed", {**frames, "heads.tsv": gates[gates["scope"] != "all"]}).axes[:2]
+    drawn: list[Any] = [np.asarray(axes.collections[0].get_array(), float) for axes in (encoder, decoder)]
+    assert ["was not pruned" in axes.get_title(loc="left") for axes in (encoder, decoder)] == [False, True]
     assert np.isfinite(drawn[0]).all() and np.isnan(drawn[1]).all() and drawn[1].size == 12
     assert [text for text in decoder.texts if "source of" in text.get_text()]

@@ -1,8 +1,4 @@
-"""Figures of poor data: every panel shows something, and how much.
-
-Of one pruned model without heads, none from scratch and no trees; and of a model whose decoder is shallower than its
-encoder and has no self-attention, like Firefox's.
-"""
+"""Figures of poor data, of models without a kind of attention, and of classifiers: they show all there is."""
 
 from __future__ import annotations
 
@@ -18,11 +14,11 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from PIL import Image
 
-from drawn_figures import OF_TRANSLATORS, draw, panels_of
+from drawn_figures import OF_TRANSLATORS, draw, lines_of, panels_of
+from fake_labels import MAJORITY, write_told
 from fake_results import World, write_results, write_results_without
-from heads.base.files import read_json
+from heads.base.files import read_json, read_tsv
 from heads.base.names import ATTENTION_LABELS
-from heads.figures.importance import relevance_all
 from heads.figures.needs import NEEDS
 from heads.figures.style import styled
 from heads.tables.reading import load_runs
@@ -70,8 +66,7 @@ def less(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 
 def drawn(name: str, runs: list[Path]) -> list[Axes]:
     """The panels of a figure, without its colour bars."""
-    with styled():
-        return [axes for axes in draw(name, runs).axes if axes.get_label() != "<colorbar>"]
+    return [axes for axes in draw(name, runs).axes if axes.get_label() != "<colorbar>"]
 
 
 def amount(axes: Axes) -> int:
@@ -137,20 +132,18 @@ def test_a_correlation_of_too_few_heads_is_not_told(poor: list[Path]) -> None:
 
 @pytest.mark.parametrize("name", OF_TRANSLATORS)
 def test_without_a_kind_of_attention_each_figure_is_drawn_and_shows_no_empty_panel(name: str, less: list[Path]) -> None:
-    with styled():
-        panels_of(draw(name, less))
+    panels_of(draw(name, less))
 
 
 def test_relevance_shows_all_layers_of_each_kind_that_there_is(less: list[Path]) -> None:
     """Of two layers, only the first has cross-attention."""
     frames = load_runs(NEEDS["relevance_all"], less)
     frames = {name: rows[(rows["attention"] != "dec_enc") | (rows["layer"] == 0)] for name, rows in frames.items()}
-    with styled():
-        figure = relevance_all(frames, "less")
-        titles = [title for axes in figure.axes if (title := axes.get_title(loc="left") or axes.get_title())]
-        assert titles == [f"(a) {ATTENTION_LABELS['enc_self']}", f"(b) {ATTENTION_LABELS['dec_enc']}"]
-        grids = [axes for axes in figure.axes if axes.collections and round(axes.get_xlim()[1]) == 3]
-        depths = [round(axes.get_ylim()[1]) for axes in grids]
+    figure = draw("relevance_all", frames)
+    titles = [title for axes in figure.axes if (title := axes.get_title(loc="left") or axes.get_title())]
+    assert titles == [f"(a) {ATTENTION_LABELS['enc_self']}", f"(b) {ATTENTION_LABELS['dec_enc']}"]
+    grids = [axes for axes in figure.axes if axes.collections and round(axes.get_xlim()[1]) == 3]
+    depths = [round(axes.get_ylim()[1]) for axes in grids]
     assert depths and depths == [2, 1] * (len(depths) // 2)
 
 
@@ -159,3 +152,50 @@ def test_a_kind_that_is_not_there_has_no_line_at_zero(less: list[Path]) -> None:
     present = {ATTENTION_LABELS["enc_self"], ATTENTION_LABELS["dec_enc"]}
     assert ATTENTION_LABELS[LACKED] not in ours and present <= ours
     assert ATTENTION_LABELS[LACKED] in paper
+
+
+@pytest.fixture(scope="module")
+def told(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    return write_told(tmp_path_factory.mktemp("results") / "told", World(layers=3, heads=4, lams=("0.03", "0.1")))
+
+
+def test_a_classifier_has_one_kind_of_heads_and_the_paper_no_numbers_of_its_single_ones(told: list[Path]) -> None:
+    (axes,) = drawn("michel_fig1", told)
+    assert sum(patch.get_height() for patch in axes.patches) == 12  # type: ignore[attr-defined]
+    assert axes.get_figure(root=True).get_supxlabel().startswith("accuracy (%) change")  # type: ignore[union-attr]
+
+
+def test_layers_cut_to_one_head_stand_by_their_depth_beside_those_of_the_papers_model_of_the_same_metric(
+    told: list[Path], tmp_path: Path
+) -> None:
+    written = write_results(tmp_path / "written", World(layers=2, heads=3, lams=("0.1",)))
+    of = {"told": (told, "paper, BERT-base on MNLI", -0.15, 1), "written": (written, "paper, WMT on EN-FR", -0.67, 3)}
+    for runs, paper, last, panels in of.values():
+        axes = drawn("michel_layers", runs)
+        found = lines_of(axes[0])
+        assert (len(axes), "accuracy (%)" in axes[0].get_ylabel()) == (panels, panels == 1)
+        rows = [row for row in read_tsv(runs[0] / "layers_to_one.tsv") if row["attention"] == "enc_self"]
+        metric = "accuracy" if panels == 1 else "bleu"
+        assert found["ours, head chosen on dev"] == [
+            [int(row["layer"]) / (len(rows) - 1), float(row[f"{metric}_change"])] for row in rows
+        ]
+        assert found[paper][-1] == [1, last]
+
+
+def test_pruned_classifiers_stand_beside_the_same_heads_from_scratch_and_above_the_likeliest_label(
+    told: list[Path],
+) -> None:
+    scores, gains = drawn("score_scratch", told)
+    accuracy = {run.parts[-4]: read_json(run / "accuracy.json")["accuracy"] for run in told if "lam-0.1" in run.parts
+                and (run / "accuracy.json").exists()}  # fmt: skip
+    found = lines_of(scores)
+    assert scores.get_ylabel() == "accuracy (%), test set" and gains.get_title(loc="left") == "(b) gain over scratch"
+    assert accuracy["pruned"] in [y for _, y in found["pruned"]]
+    assert accuracy["scratch"] in [y for _, y in found["same heads, from scratch"]]
+    assert {y for _, y in found["likeliest label"]} == {MAJORITY}
+    assert [label for label in lines_of(gains) if label.startswith("paper")] == []
+
+
+def test_what_the_paper_masks_unnoticed_is_that_of_bert_and_the_legend_leaves_the_curves_free(told: list[Path]) -> None:
+    axes = drawn("michel_fig3", told)[0]
+    assert axes.texts[0].get_position()[0] == 41 and axes.get_ylabel() == "accuracy (%), test set"

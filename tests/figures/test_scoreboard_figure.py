@@ -16,10 +16,10 @@ from matplotlib.patches import Rectangle
 from heads.figures import scoreboard as drawing
 from heads.figures.scoreboard import LOOKS, figure_of
 from heads.figures.style import styled
+from heads.tables.claims import STATED
+from heads.tables.curves import NOT_SETTLED
 from heads.tables.needs import NEEDS
 from heads.tables.reading import load_reference
-from heads.tables.scoreboard import STATED
-from heads.tables.settling import NOT_SETTLED
 from heads.tables.verdicts import TOO_FEW, TOO_WEAK, Finding, holds
 
 VERDICTS = ("yes", "no", "unclear", TOO_FEW, TOO_WEAK, NOT_SETTLED, "")

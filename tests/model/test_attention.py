@@ -1,7 +1,5 @@
 """Attention by two products against the formula, written slowly, and when it replaces torch's own kernel."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from typing import Any
@@ -21,9 +19,9 @@ B, H, Q, E = 2, 3, 4, 5
 def by_formula(queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None) -> Tensor:
     """Each head's output at each query, one weight after another."""
     found = torch.zeros_like(queries)
-    for b, h, q in torch.cartesian_prod(*map(torch.arange, (B, H, Q))).tolist():
+    for b, h, q in torch.cartesian_prod(*map(torch.arange, queries.shape[:3])).tolist():
         seen = [k for k in range(keys.shape[2]) if mask is None or mask[b, 0, min(q, mask.shape[2] - 1), k]]
-        weights = [math.exp(float(queries[b, h, q] @ keys[b, h, k]) / math.sqrt(E)) for k in seen]
+        weights = [math.exp(float(queries[b, h, q] @ keys[b, h, k]) / queries.shape[3] ** 0.5) for k in seen]
         found[b, h, q] = sum(w / sum(weights) * values[b, h, k] for w, k in zip(weights, seen, strict=True))
     return found
 

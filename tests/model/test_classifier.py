@@ -1,7 +1,5 @@
 """The classifier: which sentence a subword belongs to, embeddings as in BERT, one answer, pruning."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -12,10 +10,9 @@ import torch
 import torch.nn.functional as F
 
 from heads.base.files import UserError, write_tsv
-from heads.model.build import model_of
-from heads.model.classifier import Classifier, token_types
+from heads.model.alone import Classifier, token_types
 from heads.model.encoder import sinusoids
-from heads.model.folder import load_classifier, load_folder, load_model, save_folder
+from heads.model.folder import load_classifier, load_folder, load_model, model_of, save_folder
 from heads.model.head_removal import check_equal, head_rows, open_heads_of, prune, read_open_heads
 from heads.model.shape import ModelShape
 from heads.text.special_ids import BOS, EOS, PAD

@@ -3,8 +3,6 @@
 Each place is tested where its zeros are visible: a share p is zero, and the rest is larger by 1 / (1 - p).
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from pathlib import Path
@@ -16,11 +14,10 @@ from torch import Tensor, nn
 from heads.model.attention import Attention, KeyValues, attention_weights
 from heads.model.dropout import drop
 from heads.model.encoder import Embedding
-from heads.model.feedforward import FeedForward
 from heads.model.folder import load_folder, save_folder
 from heads.model.head_removal import prune
 from heads.model.shape import ModelShape
-from heads.model.sublayers import Residual
+from heads.model.sublayers import FeedForward, Residual
 from heads.model.transformer import Transformer
 from heads.text.batches import Batch
 

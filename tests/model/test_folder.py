@@ -1,7 +1,5 @@
 """The folder of a model: its weights alone restore it, and errors name a folder that holds something else."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -42,7 +40,9 @@ def test_what_is_told_of_a_model_is_its_own_and_not_of_the_one_that_it_was_made_
     facts = facts_of(tmp_path)
     assert (facts["updates"], facts["provenance"]) == (3, {"commit": "n"})
     assert shape_of(tmp_path) == model.shape
-    assert load_tensors(tmp_path / "model.safetensors")[1].keys() == {"shape", "updates"}
+    notes = load_tensors(tmp_path / "model.safetensors")[1]
+    assert notes.keys() == {"shape", "updates"}
+    assert read_json(tmp_path / "model.json") == {**notes, "provenance": {"commit": "n"}}
 
 
 def test_a_folder_that_calls_subwords_pieces_is_read(tiny_model: Build, tmp_path: Path) -> None:
@@ -75,9 +75,3 @@ def test_weights_of_another_shape_are_named(tiny_model: Build, tmp_path: Path) -
     save_tensors(tmp_path / "model.safetensors", other.state_dict(), {"shape": model.shape.as_dict()})
     with pytest.raises(UserError, match=r"model\.safetensors does not fit the shape of its model: delete it"):
         load_folder(tmp_path)
-
-
-def test_a_model_is_told_alike_by_its_weights_and_by_the_file_for_people(tiny_model: Build, tmp_path: Path) -> None:
-    save_folder(tiny_model(live_heads=FEW), tmp_path, {"updates": 3, "dev_loss": 1 / 3}, {"commit": "c"})
-    notes, told = load_tensors(tmp_path / "model.safetensors")[1], read_json(tmp_path / "model.json")
-    assert told == {**notes, "provenance": {"commit": "c"}}

@@ -1,6 +1,4 @@
-"""A removed head equals a masked one, and heads keep the numbers that they had in the full model."""
-
-from __future__ import annotations
+"""A removed head equals a masked one, and heads are listed by the numbers that they had in the full model."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -14,7 +12,7 @@ from heads.base.files import UserError, write_tsv
 from heads.base.names import ATTENTIONS, SCOPES
 from heads.model.head_removal import COLUMNS as PRUNED_COLUMNS
 from heads.model.head_removal import attention_name, head_rows, open_heads_of, prune, pruned_shape, read_open_heads
-from heads.model.shape import ModelShape
+from heads.model.shape import ModelShape, full_heads
 from heads.model.transformer import Transformer
 from heads.pruning.gates import COLUMNS as GATES_COLUMNS
 from heads.text.batches import Batch
@@ -163,3 +161,28 @@ def test_the_table_of_a_pruned_model_is_read_with_its_own_shape_and_with_the_ful
     rows = [{name: str(value) for name, value in row.items()} for row in head_rows(shape)]
     assert all(all(map(all, layers)) for layers in open_heads_of(rows, shape).values())
     assert dict(pruned_shape(tiny_shape(), open_heads_of(rows, tiny_shape())).live_heads) == live
+
+
+LIVE = {"enc_self": ((0, 2), ()), "dec_self": ((), (1,)), "dec_enc": ((2,), (0, 1))}
+LIVE_HEADS = (
+    ("enc_self", 0, 0), ("enc_self", 0, 2), ("dec_self", 1, 1), ("dec_enc", 0, 2), ("dec_enc", 1, 0), ("dec_enc", 1, 1),
+)  # fmt: skip
+
+
+def test_live_heads_come_by_attention_layer_and_their_first_number_whatever_order_is_asked_for(
+    tiny_shape: Callable[..., ModelShape],
+) -> None:
+    shape = tiny_shape(live_heads={kind: LIVE[kind] for kind in ("dec_enc", "enc_self", "dec_self")})
+    assert shape.heads() == LIVE_HEADS
+    assert shape.heads(("dec_enc", "enc_self")) == LIVE_HEADS[:2] + LIVE_HEADS[3:]
+    assert shape.heads(["dec_self"]) == LIVE_HEADS[2:3]
+    assert shape.heads(()) == ()
+
+
+@pytest.mark.parametrize(("layers", "heads"), [(1, 1), (2, 3)])
+def test_a_whole_model_has_every_head_of_every_layer(
+    tiny_shape: Callable[..., ModelShape], layers: int, heads: int
+) -> None:
+    shape = tiny_shape(live_heads=full_heads(layers=layers, heads=heads))
+    assert {shape.layers(kind) for kind in shape.live_heads} == {layers} and len(shape.heads()) == 3 * layers * heads
+    assert shape.heads()[-1] == ("dec_enc", layers - 1, heads - 1)

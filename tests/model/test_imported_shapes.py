@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import itertools
 import json
 import math
 from collections.abc import Callable
@@ -14,14 +15,14 @@ import pytest
 import torch
 from torch import nn
 
-from few_heads import assert_steps_are_those_at_once
+from few_heads import RECURRENT, assert_steps_are_those_at_once
 from heads.base.files import UserError, read_json, write_json
 from heads.model.checkpoint import load_tensors, save_tensors
 from heads.model.encoder import sinusoids
-from heads.model.feedforward import FeedForward
 from heads.model.folder import load_folder, save_folder
 from heads.model.head_removal import check_equal, head_rows, prune
 from heads.model.shape import ModelShape, shape_of
+from heads.model.sublayers import FeedForward
 from heads.model.transformer import Transformer
 from heads.text.batches import Batch
 
@@ -69,7 +70,10 @@ def test_files_of_models_that_are_trained_here_tell_nothing_of_what_only_importe
     assert not [name for name in names if "attention" in name and name.endswith("bias")]
 
 
-@pytest.mark.parametrize("change", [*({key: value} for key, value in IMPORTED.items()), {"scaled_embedding": False}])
+CHANGES = [*({key: value} for key, value in IMPORTED.items()), {"scaled_embedding": False}, RECURRENT]
+
+
+@pytest.mark.parametrize("change", CHANGES)
 def test_each_of_these_changes_is_told_and_comes_back(
     tiny_shape: Callable[..., ModelShape], change: dict[str, Any]
 ) -> None:
@@ -77,6 +81,7 @@ def test_each_of_these_changes_is_told_and_comes_back(
     changed = replace(shape, **change)
     assert ModelShape.from_dict(json.loads(json.dumps(changed.as_dict()))) == changed
     assert changed == shape or changed.as_dict() != shape.as_dict()
+    assert changed.kinds == tuple(kind for kind, layers in changed.live_heads.items() if layers)
 
 
 @pytest.mark.parametrize("change", [{"activation": "tanh"}, {"positions": "learnt"}, {"shared_embedding": True}])
@@ -124,13 +129,16 @@ def test_decoding_step_by_step_gives_what_all_at_once_gives(tiny_model: Build, t
         assert_steps_are_those_at_once(model, tiny_batch)
 
 
-def test_positions_in_halves_are_the_same_waves_in_another_order() -> None:
-    signals = sinusoids(5, 6, 2, layout="halves")
-    for place in range(5):
-        for wave in range(3):
-            angle = (place + 2) / 10_000 ** (2 * wave / 6)
-            assert float(signals[place, wave]) == pytest.approx(math.sin(angle), abs=1e-12)
-            assert float(signals[place, 3 + wave]) == pytest.approx(math.cos(angle), abs=1e-12)
+@pytest.mark.parametrize("width", [2, 6, 7, 10])
+@pytest.mark.parametrize("layout", ["interleaved", "halves", "tensor2tensor"])
+def test_positions_are_sines_and_cosines_by_the_formula_also_from_the_middle_on(layout: str, width: int) -> None:
+    """Of p / 10000^(2i / D), in tensor2tensor of p / 10000^(2i / (D - 2)); an odd width lacks the last cosine."""
+    signals, waves = sinusoids(5, width, 2, layout=layout), -(-width // 2)
+    for place, i in itertools.product(range(5), range(waves)):
+        angle = (place + 2) / 10_000 ** (2 * i / (max(width - 2, 1) if layout == "tensor2tensor" else width))
+        sine, cosine = (2 * i, 2 * i + 1) if layout == "interleaved" else (i, waves + i)
+        assert float(signals[place, sine]) == pytest.approx(math.sin(angle), abs=1e-12)
+        assert cosine >= width or float(signals[place, cosine]) == pytest.approx(math.cos(angle), abs=1e-12)
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,5 @@
 """Weights of an untrained model, by the bounds and deviations of each kind, and where its norms are."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 

@@ -1,7 +1,5 @@
 """The linear map against its formula with either library, and which library multiplies."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import nullcontext
 

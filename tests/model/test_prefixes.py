@@ -1,7 +1,5 @@
 """Cached encoder states equal those of a pass from the bottom, for any gates in any order, with fewer layers run."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pytest

@@ -1,9 +1,6 @@
-"""The recurrent unit against its definition written as loops, and its decoder step by step."""
-
-from __future__ import annotations
+"""The recurrent unit against its definition in loops, its decoder step by step, and with self-attention instead."""
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import pytest
@@ -12,8 +9,8 @@ from torch import Tensor
 
 from few_heads import RECURRENT, assert_steps_are_those_at_once, random_batch
 from heads.analysis.ablation import gates_without
-from heads.model.encoder import sinusoids
-from heads.model.folder import load_folder, save_folder
+from heads.base.files import UserError
+from heads.model.grown import with_self_attention
 from heads.model.head_removal import check_equal, prune
 from heads.model.ssru import Scan, Ssru
 from heads.model.transformer import Transformer
@@ -115,15 +112,6 @@ def test_a_position_changes_nothing_before_it(tiny_model: Build, tiny_batch: Bat
     assert (after[0, 2:] != before[0, 2:]).any(-1).all()
 
 
-def test_a_recurrent_model_comes_back_from_its_folder(tiny_model: Build, tiny_batch: Batch, tmp_path: Any) -> None:
-    model = tiny_model(**RECURRENT, positions="tensor2tensor").float()
-    save_folder(model, tmp_path, {"updates": 5}, {})
-    again = load_folder(tmp_path)
-    assert again.shape == model.shape and again.shape.kinds == ("enc_self", "dec_enc")
-    given = (tiny_batch.source, tiny_batch.source_mask, tiny_batch.target_input)
-    assert torch.equal(again(*given), model(*given))
-
-
 @torch.no_grad()
 def test_removing_heads_of_a_recurrent_model_equals_masking_them(tiny_model: Build) -> None:
     model, batch = tiny_model(**RECURRENT), random_batch(2, seed=3)
@@ -162,13 +150,50 @@ def test_an_update_in_bf16_has_finite_gradients_near_those_of_fp32(
     assert torch.cosine_similarity(gradients[0], gradients[1], dim=0) > 0.99
 
 
-@pytest.mark.parametrize("width", [2, 6, 7])
-def test_positions_of_tensor2tensor_fall_to_one_ten_thousandth(width: int) -> None:
-    """Sines first, of sin(p / 10000^(i / (D/2 - 1))), then cosines; for an odd width the last cosine is left out."""
-    signals, waves = sinusoids(5, width, 2, layout="tensor2tensor"), -(-width // 2)
-    for place in range(5):
-        for i in range(waves):
-            angle = (place + 2) / 10_000 ** (i / (width / 2 - 1) if i else 0)
-            assert signals[place, i] == pytest.approx(np.sin(angle), abs=1e-12)
-            if waves + i < width:
-                assert signals[place, waves + i] == pytest.approx(np.cos(angle), abs=1e-12)
+def test_all_that_is_not_a_recurrent_unit_stays_and_self_attention_alone_is_new(tiny_model: Build) -> None:
+    model = tiny_model(**RECURRENT)
+    for name, value in model.named_parameters():  # norms unlike those of a fresh model
+        if ".recurrence_residual." in name:
+            value.data.normal_()
+    grown, new = with_self_attention(model, seed=3)
+    old, now = model.state_dict(), grown.state_dict()
+    assert grown.shape.kinds == ("enc_self", "dec_self", "dec_enc") and not grown.shape.recurrent
+    assert len(grown.shape.heads(("dec_self",))) == model.shape.decoder_layers * model.shape.original_heads
+    names = {id(value): name for name, value in grown.named_parameters()}
+    assert {names[id(value)] for value in new} == {
+        name for name in now if ".self_attention." in name and name[0] == "d"
+    }
+    for name, value in now.items():
+        if ".self_attention." in name and name.startswith("decoder"):
+            continue
+        assert torch.equal(value, old[name.replace(".self_residual.", residual(name))]), name
+    gone = {name for name in old if ".recurrence." in name}
+    assert len(gone) == 3 * model.shape.decoder_layers
+    assert len(now) == len(old) - len(gone) + len(new)
+
+
+def residual(name: str) -> str:
+    """The old name of the norm around the first part of a layer."""
+    return ".recurrence_residual." if name.startswith("decoder") else ".self_residual."
+
+
+def test_its_output_begins_at_three_tenths_of_what_fresh_weights_have_and_by_the_seed(tiny_model: Build) -> None:
+    model = tiny_model(**RECURRENT)
+    first, again, other = (with_self_attention(model, seed)[0].state_dict() for seed in (3, 3, 4))
+    query, output = (f"decoder.0.self_attention.{name}.weight" for name in ("query", "output"))
+    bound = (6 / sum(first[output].shape)) ** 0.5
+    assert 0.8 * 0.3 * bound < float(first[output].abs().max()) <= 0.3 * bound
+    assert float(first[query].abs().max()) > 0.8 * bound
+    assert torch.equal(first[query], again[query])
+    assert not torch.equal(first[query], other[query])
+
+
+def test_it_translates_step_by_step_as_all_at_once(tiny_model: Build) -> None:
+    grown, _ = with_self_attention(tiny_model(**RECURRENT).eval(), seed=1)
+    assert not grown.training
+    assert_steps_are_those_at_once(grown, random_batch(3, seed=2))
+
+
+def test_a_decoder_with_self_attention_is_refused(tiny_model: Build) -> None:
+    with pytest.raises(UserError, match=r"^baseline\.decoder: self_attention needs a decoder with recurrent units"):
+        with_self_attention(tiny_model(), seed=1)

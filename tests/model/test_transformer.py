@@ -1,7 +1,5 @@
 """The model against its definition written slowly: attention in loops, layers by hand, gates by finite differences."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from typing import Any
@@ -9,6 +7,7 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
+from test_attention import by_formula
 from torch import Tensor
 
 from few_heads import assert_steps_are_those_at_once
@@ -40,53 +39,28 @@ def states() -> tuple[Tensor, Tensor, Tensor]:
 
 @torch.no_grad()
 def by_definition(attention: Attention, queries: Tensor, attended: Tensor, seen: Tensor) -> Tensor:
-    """softmax(q k / sqrt(E)) v, one number at a time; `seen` [B, Q, K]. Returns heads side by side [B, Q, H*E]."""
-    result = torch.zeros(B, queries.shape[1], H * E, dtype=torch.float64)
-    q, k, v = queries @ attention.query.weight.T, attended @ attention.key.weight.T, attended @ attention.value.weight.T
-    for b in range(B):
-        for head in range(H):
-            own = slice(head * E, (head + 1) * E)
-            for i in range(queries.shape[1]):
-                keys = [j for j in range(attended.shape[1]) if seen[b, i, j]]
-                scores = [math.exp(float(q[b, i, own] @ k[b, j, own]) / math.sqrt(E)) for j in keys]
-                for score, j in zip(scores, keys, strict=True):
-                    result[b, i, own] += score / sum(scores) * v[b, j, own]
-    return result
+    """The heads [B, Q, H*E] of queries that see some of the attended each, `seen` [B, Q, K], side by side."""
+    given = ((queries, attention.query), (attended, attention.key), (attended, attention.value))
+    q, k, v = ((states @ part.weight.T).unflatten(-1, (H, E)).transpose(1, 2) for states, part in given)
+    return by_formula(q, k, v, seen[:, None]).transpose(1, 2).flatten(2)
 
 
 @pytest.mark.parametrize("way", ["fast", "traced"])
+@pytest.mark.parametrize("causal", [False, True])
 def test_attention_equals_its_definition_written_with_loops(
-    attention: Attention, states: tuple[Tensor, Tensor, Tensor], way: str
+    attention: Attention, states: tuple[Tensor, Tensor, Tensor], way: str, *, causal: bool
 ) -> None:
+    """Causal attention of queries to themselves: each sees itself and what is before it."""
     queries, attended, mask = states
-    seen = mask[:, None, :].expand(B, Q, K)
+    if causal:
+        attended, seen = queries, torch.ones(B, Q, Q).tril().bool()
+    else:
+        seen = mask[:, None, :].expand(B, Q, K)
     expected = by_definition(attention, queries, attended, seen) @ attention.output.weight.T
     trace: dict[str, Tensor] | None = {} if way == "traced" else None
-    result = attention(queries, attention.project(attended), mask=mask[:, None, None, :], trace=trace)
+    own = None if causal else mask[:, None, None, :]
+    result = attention(queries, attention.project(attended), mask=own, causal=causal, trace=trace)
     torch.testing.assert_close(result, expected)
-
-
-@pytest.mark.parametrize("way", ["fast", "traced"])
-def test_causal_attention_sees_itself_and_what_is_before_it(
-    attention: Attention, states: tuple[Tensor, Tensor, Tensor], way: str
-) -> None:
-    queries = states[0]
-    seen = torch.tensor([[[j <= i for j in range(Q)] for i in range(Q)]] * B)
-    expected = by_definition(attention, queries, queries, seen) @ attention.output.weight.T
-    trace: dict[str, Tensor] | None = {} if way == "traced" else None
-    torch.testing.assert_close(attention(queries, attention.project(queries), causal=True, trace=trace), expected)
-
-
-def test_a_gate_equals_scaling_that_heads_slice_of_the_output_projection(
-    attention: Attention, states: tuple[Tensor, Tensor, Tensor]
-) -> None:
-    queries, attended, _ = states
-    gate = torch.tensor([1.0, 0.0, 0.3], dtype=torch.float64)
-    gated = attention(queries, attention.project(attended), gate=gate)
-    with torch.no_grad():
-        attention.output.weight[:, 2:4] = 0.0
-        attention.output.weight[:, 4:6] *= 0.3
-    torch.testing.assert_close(gated, attention(queries, attention.project(attended)))
 
 
 @pytest.mark.parametrize("norm", ["pre", "post"])
@@ -107,16 +81,16 @@ def test_a_traced_forward_pass_equals_an_untraced_one_and_ones_as_gates_change_n
 
 
 @pytest.mark.parametrize("kind", ATTENTIONS)
-def test_a_zero_gate_in_the_model_equals_zeroing_that_heads_slice(
+def test_a_gate_in_the_model_equals_scaling_that_heads_slice_of_the_output_projection(
     tiny_model: Build, tiny_batch: Batch, kind: str
 ) -> None:
     model, batch = tiny_model(), tiny_batch
-    gates = {kind: [torch.ones(3).double(), torch.tensor([1.0, 1.0, 0.0]).double()]}
+    gates = {kind: [torch.ones(3).double(), torch.tensor([1.0, 0.3, 0.0]).double()]}
     gated = model(batch.source, batch.source_mask, batch.target_input, gates)
     layer: Any = (model.encoder if kind == "enc_self" else model.decoder)[1]
     module = layer.cross_attention if kind == "dec_enc" else layer.self_attention
     plain = model(batch.source, batch.source_mask, batch.target_input)
-    module.output.weight.data[:, 4:6] = 0.0
+    module.output.weight.data *= torch.tensor([1.0, 1.0, 0.3, 0.3, 0.0, 0.0])
     masked = model(batch.source, batch.source_mask, batch.target_input)
     torch.testing.assert_close(gated, masked)
     assert not torch.allclose(gated, plain)
@@ -169,16 +143,6 @@ def test_a_future_target_subword_changes_nothing_earlier(tiny_model: Build, tiny
     after = model(batch.source, batch.source_mask, changed)
     torch.testing.assert_close(after[:, :position], before[:, :position])
     assert not torch.isclose(after[:, position], before[:, position]).all(-1).any()
-
-
-@pytest.mark.parametrize("width", [6, 10])
-def test_positions_are_sines_and_cosines_by_the_formula_also_from_the_middle_on(width: int) -> None:
-    signals = sinusoids(4, width, first=3)
-    for row in range(4):
-        for i in range(width // 2):
-            angle = (row + 3) / 10_000 ** (2 * i / width)
-            assert float(signals[row, 2 * i]) == pytest.approx(math.sin(angle))
-            assert float(signals[row, 2 * i + 1]) == pytest.approx(math.cos(angle))
 
 
 def test_an_embedding_is_scaled_by_the_root_of_the_width_before_positions_are_added(tiny_model: Build) -> None:
@@ -245,15 +209,6 @@ def test_a_layer_without_heads_equals_one_whose_gates_are_all_zero(
     torch.testing.assert_close(bare(batch.source, batch.source_mask, batch.target_input), expected)
     traced = bare(batch.source, batch.source_mask, batch.target_input, trace={})
     torch.testing.assert_close(traced, expected)
-
-
-@pytest.mark.filterwarnings("ignore:Initializing zero-element tensors")
-def test_a_model_without_any_head_can_still_be_trained(tiny_model: Build, tiny_batch: Batch) -> None:
-    batch, model = tiny_batch, tiny_model(live_heads=dict.fromkeys(ATTENTIONS, ((), ()))).train()
-    states = model(batch.source, batch.source_mask, batch.target_input)
-    model.projection(states)[batch.target_mask].sum().backward()
-    assert model.target_embedding.subwords.weight.grad is not None
-    assert model.source_embedding.subwords.weight.grad is None, "nothing can reach the decoder from the source"
 
 
 def test_decoding_step_by_step_equals_decoding_all_at_once(tiny_model: Build, tiny_batch: Batch) -> None:

@@ -1,7 +1,5 @@
 """`heads --help` shows commands for people first and keeps stages of the workflow out of their way."""
 
-from __future__ import annotations
-
 import os
 import shlex
 import subprocess

@@ -1,7 +1,5 @@
 """Encoders inspected and pruned: every number against transformers' own model with matrices set to zero."""
 
-from __future__ import annotations
-
 import itertools
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`heads inspect`: numbers of heads computed in other ways, sentences about heads, and errors."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +15,7 @@ from heads.base.names import ATTENTIONS
 from heads.model.folder import load_folder, save_folder
 from heads.model.head_removal import prune
 from heads.one_model.inspecting import inspect
-from heads.one_model.sentences import in_words
+from heads.one_model.page import in_words
 from heads.text.batches import pad
 from heads.text.special_ids import EOS
 from heads.text.vocabulary import Vocabulary

@@ -1,7 +1,5 @@
 """`heads prune`: what is left, the reported loss, a resumed run, and errors."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from types import SimpleNamespace

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection
+from functools import partial
 from pathlib import Path
 from typing import cast
 
@@ -162,7 +163,7 @@ def dev_scores(
     references = [*references[: SCORED + 1], *["something quite different"] * 12]
     settings = training_settings(micro_batch_tokens=13, dev_bleu_sentences=SCORED)
     pairs, vocabulary = read_pairs(tmp_path, "dev", settings.max_subwords), cast(Vocabulary, Words(tmp_path))
-    return evaluation(pairs, references, vocabulary, settings, torch.device("cpu"))
+    return partial(evaluation, pairs, references, vocabulary, settings, torch.device("cpu"))
 
 
 def without(closed: Collection[Head], model: Transformer) -> dict[str, list[list[bool]]]:

@@ -16,12 +16,12 @@ from heads.base.names import ACCURACY, ATTENTIONS, BLEU
 from heads.tables.claims import CLAIMS, over_seeds, stated
 from heads.tables.claims_heads import AGREES, CONFIDENT, EXCEPTIONS, RELEVANCE_CLAIMS
 from heads.tables.claims_michel import MICHEL_CLAIMS
+from heads.tables.curves import NOT_SETTLED
 from heads.tables.evidence import DRAWS, gather, of_draws
 from heads.tables.needs import NEEDS
 from heads.tables.reading import RUN_COLUMNS, SCORED, Frames, load_reference, load_runs
 from heads.tables.seeds import with_spread
-from heads.tables.settling import NOT_SETTLED
-from heads.tables.verdicts import TOO_FEW, Finding, holds
+from heads.tables.verdicts import TOO_FEW, TOO_WEAK, Finding, holds
 from heads.translation.bleu import bleu_of
 from made_evidence import run_of
 
@@ -307,6 +307,8 @@ def test_several_seeds_decide_together() -> None:
     assert seeds([3.0, 3.0], ["yes", "yes"], "all")["holds"] == "yes"
     assert seeds([3.0, 2.0], ["yes", "no"], "all")["holds"] == "unclear"
     assert not seeds([1.0, np.nan], ["yes", ""])["holds"]
+    for verdicts in ([TOO_WEAK, TOO_WEAK], [TOO_WEAK, "yes"], ["no", TOO_WEAK]):
+        assert seeds([0.1, 0.12], verdicts, "at most", 0.5)["holds"] == TOO_WEAK, "one was too weak"
 
 
 def test_seeds_that_agree_make_nothing_surer_than_each_of_them_is() -> None:

@@ -7,7 +7,6 @@ from math import comb
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 import pytest
 
@@ -15,12 +14,10 @@ from fake_labels import write_told
 from fake_results import World, table_of, write_results
 from heads.base.files import read_json, read_tsv, write_json, write_tsv
 from heads.base.names import ACCURACY, BLEU
-from heads.tables.claims import over_seeds
-from heads.tables.floor import too_weak
+from heads.tables.claims import too_weak
 from heads.tables.gathering import gathered
 from heads.tables.needs import NEEDS
 from heads.tables.reading import SCORED, load_reference
-from heads.tables.seeds import with_spread
 from heads.tables.verdicts import TOO_WEAK
 
 
@@ -59,7 +56,7 @@ def test_a_translator_needs_five_bleu_and_twice_what_its_source_scores_as_the_tr
 
 
 def test_a_model_that_was_not_scored_is_not_called_weak() -> None:
-    assert not too_weak({}) and not too_weak({SCORED: translator(1.0, 0.0)[SCORED][1:]})
+    assert not too_weak({SCORED: translator(1.0, 0.0)[SCORED][1:]})
 
 
 def harmless(runs: Sequence[Path], score: str) -> None:
@@ -130,11 +127,3 @@ def test_only_claims_that_a_model_without_anything_to_lose_would_meet_have_a_flo
             meets = nothing <= row["limit"] if row["condition"] == "at most" else nothing >= row["limit"]
             assert row["condition"] == "all" or meets
     assert set(load_reference("alignment_claims.csv")["floor"]) == {"no"}
-
-
-def test_means_over_seeds_of_which_one_was_too_weak_tell_nothing() -> None:
-    for verdicts in ([TOO_WEAK, TOO_WEAK], [TOO_WEAK, "yes"], ["no", TOO_WEAK]):
-        frame = pd.DataFrame({"claim": "c", "seed": range(2), "ours": [0.1, 0.12], "of": 3, "low": np.nan,
-                              "high": np.nan, "holds_if": "at most", "limit": 0.5, "holds": verdicts})  # fmt: skip
-        table = over_seeds(with_spread(frame, ["claim"]), ["claim"])
-        assert table.iloc[2]["holds"] == TOO_WEAK

@@ -12,7 +12,7 @@ import pytest
 from fake_results import World, table_of, write_results
 from heads.base.files import read_tsv
 from heads.base.names import SCOPES
-from heads.tables.correlations import correlate, rank_correlation
+from heads.tables.measures import correlate, rank_correlation
 from heads.tables.needs import NEEDS
 from made_evidence import heads_frame
 

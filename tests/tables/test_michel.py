@@ -1,4 +1,4 @@
-"""Tables and figures of Michel et al. 2019: what is compared with what, and what is drawn."""
+"""Tables and figures of Michel et al. 2019: what is compared with what, what is averaged, and what is drawn."""
 
 from __future__ import annotations
 
@@ -10,11 +10,13 @@ import pandas as pd
 import pytest
 from matplotlib.colors import to_rgba
 
+from drawn_figures import draw, lines_of
 from fake_results import World, table_of, write_results
+from heads.analysis.speed import COLUMNS
+from heads.base.files import read_tsv, write_tsv
 from heads.base.names import ATTENTIONS, BLEU
-from heads.figures import michel
 from heads.figures.needs import NEEDS
-from heads.figures.style import TYPE_COLOURS, styled
+from heads.figures.style import TYPE_COLOURS
 from heads.tables.michel import checkpoints_table, heads_table, layers_table
 from heads.tables.needs import NEEDS as TABLE_NEEDS
 from heads.tables.reading import MATTHEWS, load_reference, load_runs
@@ -134,14 +136,13 @@ def test_the_papers_moments_are_those_of_its_figure() -> None:
 
 def test_the_bars_of_the_first_figure_hold_every_head_once(runs: list[Path]) -> None:
     frames = load_runs(NEEDS["michel_fig1"], runs)
-    with styled():
-        axes = michel.fig1(frames, load_reference("michel_table1_heads.csv"), "first").axes
-        heights = [sum(bar.get_height() for bar in each.patches) for each in axes]  # type: ignore[attr-defined]
-        dark = [
-            sum(bar.get_height() for bar in each.patches if bar.get_facecolor() == to_rgba(TYPE_COLOURS[kind]))  # type: ignore[attr-defined]
-            for each, kind in zip(axes, (*ATTENTIONS, "enc_self"), strict=True)
-        ]
-        edges = [{round(bar.get_x(), 6) for bar in each.patches} for each in axes]  # type: ignore[attr-defined]
+    axes = draw("michel_fig1", frames).axes
+    heights = [sum(bar.get_height() for bar in each.patches) for each in axes]  # type: ignore[attr-defined]
+    dark = [
+        sum(bar.get_height() for bar in each.patches if bar.get_facecolor() == to_rgba(TYPE_COLOURS[kind]))  # type: ignore[attr-defined]
+        for each, kind in zip(axes, (*ATTENTIONS, "enc_self"), strict=True)
+    ]
+    edges = [{round(bar.get_x(), 6) for bar in each.patches} for each in axes]  # type: ignore[attr-defined]
     assert heights == [12, 12, 12, 96]
     assert dark[3] == 8 and axes[3].texts[0].get_text() == "8 of 96\nsignificant"
     assert all(0 in left for left in edges), "a loss and a gain never share a bar"
@@ -155,10 +156,9 @@ def test_the_bars_of_the_first_figure_hold_every_head_once(runs: list[Path]) -> 
 
 def test_the_second_figure_tells_the_correlation_of_what_it_shows(runs: list[Path]) -> None:
     frames = load_runs(NEEDS["michel_fig2"], runs)
-    with styled():
-        axes = michel.fig2(frames, "first").axes
-        drawn = [np.concatenate([np.asarray(line.get_xydata()) for line in each.lines[:3]]) for each in axes]
-        titles = [each.get_title(loc="left") for each in axes]
+    axes = draw("michel_fig2", frames).axes
+    drawn = [np.concatenate([np.asarray(line.get_xydata()) for line in each.lines[:3]]) for each in axes]
+    titles = [each.get_title(loc="left") for each in axes]
     assert len(drawn[0]) == 36 > len(drawn[1])
     keys = ["attention", "layer", "head"]
     test, dev = (
@@ -178,8 +178,7 @@ def test_the_second_figure_tells_the_correlation_of_what_it_shows(runs: list[Pat
 def test_the_second_figure_compares_test_with_another_domain_where_there_is_one(tmp_path: Path) -> None:
     run = write_results(tmp_path / "first", World(layers=2, heads=3, lams=()))[0]
     for label in ("dev", "other domain"):
-        with styled():
-            axes = michel.fig2(load_runs(NEEDS["michel_fig2"], [run]), "first").axes[0]
+        axes = draw("michel_fig2", [run]).axes[0]
         assert axes.get_xlabel() == f"BLEU change without the head, {label}"
         # For the next round; a domain where every head costs the same as on test.
         shutil.copy(run / "ablation.tsv", run / "ablation.out_of_domain.tsv")
@@ -188,17 +187,13 @@ def test_the_second_figure_compares_test_with_another_domain_where_there_is_one(
 
 
 def test_every_order_and_form_of_importance_is_drawn_under_its_own_name(runs: list[Path]) -> None:
-    frames = load_runs(NEEDS["michel_fig3"], runs[:1])
-    with styled():
-        left, right = ({line.get_label(): line for line in each.lines} for each in michel.fig3(frames, "first").axes)
+    left, right = map(lines_of, draw("michel_fig3", runs[:1]).axes)
     falls = {"importance": 1, "each head masked alone, dev": 5, "the same on test (oracle)": 6, "random, 1 orders": 7}
     forms = {"absolute by sentence (the paper's)": 1, "absolute by token": 2, "absolute by batch": 3, "signed": 4}
     forms["random, 1 orders"] = 7
     for lines, found in ((left, falls), (right, forms)):
         for label, fall in found.items():
-            assert np.asarray(lines[label].get_xydata()).tolist() == [[25 * k, 92 - fall * k**2] for k in range(5)], (
-                label
-            )
+            assert lines[label] == [[25 * k, 92 - fall * k**2] for k in range(5)], label
 
 
 def test_random_orders_are_a_mean_within_the_best_and_the_worst_of_them(runs: list[Path]) -> None:
@@ -206,42 +201,71 @@ def test_random_orders_are_a_mean_within_the_best_and_the_worst_of_them(runs: li
     curve = frames["masking_curve.tsv"]
     first = curve[curve["order"] == "random-1"]
     other = first.assign(order="random-2", score=first["score"] + 2 * first["masked"])
-    with styled():
-        axes = michel.fig3({**frames, "masking_curve.tsv": pd.concat([curve, other])}, "first").axes[0]
-        (line,) = (line for line in axes.lines if line.get_label() == "random, 2 orders")
-        corners = {tuple(point) for point in axes.collections[0].get_paths()[0].vertices.tolist()}  # type: ignore[union-attr]
-    assert np.asarray(line.get_ydata()).tolist() == [92 - 7 * k**2 + k for k in range(5)]
+    axes = draw("michel_fig3", {**frames, "masking_curve.tsv": pd.concat([curve, other])}).axes[0]
+    corners = {tuple(point) for point in axes.collections[0].get_paths()[0].vertices.tolist()}  # type: ignore[union-attr]
+    assert [y for _, y in lines_of(axes)["random, 2 orders"]] == [92 - 7 * k**2 + k for k in range(5)]
     assert {(25.0 * k, 92.0 - 7 * k**2 + gain) for k in range(5) for gain in (0, 2 * k)} <= corners
 
 
 def test_the_curves_go_through_the_points_of_the_file(runs: list[Path]) -> None:
-    frames = load_runs(NEEDS["michel_fig4"], runs[:1])
-    with styled():
-        shares, numbers = (
-            {line.get_label(): line for line in each.lines} for each in michel.fig4(frames, "first").axes
-        )
+    shares, numbers = map(lines_of, draw("michel_fig4", runs[:1]).axes)
     falls = {"encoder self-attention": 8, "decoder self-attention": 9, "cross-attention": 10}
     for label, fall in (falls | {"all kinds together": 1}).items():
-        assert np.asarray(numbers[label].get_xydata()).tolist() == [[k, 92 - fall * k**2] for k in range(5)]
-        assert np.asarray(shares[label].get_xydata()).tolist() == [[25 * k, 92 - fall * k**2] for k in range(5)]
+        assert numbers[label] == [[k, 92 - fall * k**2] for k in range(5)]
+        assert shares[label] == [[25 * k, 92 - fall * k**2] for k in range(5)]
 
 
 def test_a_moment_without_any_bleu_has_no_share_of_it(runs: list[Path]) -> None:
-    frames = load_runs(NEEDS["michel_fig5"], runs)
-    with styled():
-        shown = michel.fig5(frames, "first").axes[1]
-        kept = np.ma.filled(np.asarray(shown.collections[0].get_array(), float).reshape(3, 5), np.nan)
-        labels = [label.get_text() for label in shown.get_yticklabels()]
+    score, shown, _ = draw("michel_fig5", runs).axes
+    kept = np.ma.filled(np.asarray(shown.collections[0].get_array(), float).reshape(3, 5), np.nan)
+    labels = [label.get_text() for label in shown.get_yticklabels()]
     assert labels == ["0\n(0.0)", "10\n(30.7)", "30, finished\n(92.0)"]
     assert kept[1] == pytest.approx(kept[2], rel=1e-4)
     assert kept[2][4] == pytest.approx(100 * 76 / 92, rel=1e-4)
     assert [text.get_text() for text in shown.texts] == [f"{value:.0f}" for value in kept[1:].ravel()]
-    with styled():
-        drawn = {line.get_label(): line.get_ydata() for line in michel.fig5(frames, "first").axes[0].lines}
+    drawn = lines_of(score)
     assert list(drawn) == ["0", "10", "30, finished"]
-    assert np.asarray(drawn["10"]) == pytest.approx([(92 - k**2) / 3 for k in range(5)], rel=1e-5)
+    assert [y for _, y in drawn["10"]] == pytest.approx([(92 - k**2) / 3 for k in range(5)], rel=1e-5)
 
 
 def test_every_item_of_the_paper_has_a_name_with_its_number() -> None:
-    assert {"michel_layers", *(f"michel_fig{number}" for number in range(1, 6))} == set(michel.FIGURES) <= set(NEEDS)
+    assert {"michel_layers", *(f"michel_fig{number}" for number in range(1, 6))} <= set(NEEDS)
     assert {"michel_table1", "michel_table2", "michel_masking_curve", "michel_checkpoints"} <= set(TABLE_NEEDS)
+
+
+def test_the_table_puts_the_papers_row_of_the_same_batch_size_beside_ours(tmp_path: Path) -> None:
+    runs = write_results(tmp_path / "tiny", World(lams=("0.25",), seeds=(1,)))
+    rows = {(row["kind"], row["batch_sentences"]): row for row in table_of("speed", runs)}
+    assert set(rows) == {(kind, size) for kind in ("baseline", "pruned") for size in ("1", "5", "64")}
+    ours, unpruned = rows["pruned", "64"], rows["baseline", "64"]
+    assert [ours[f"faster_percent{end}"] for end in ("", "_low", "_high")] == ["25.0", "12.5", "50.0"]
+    assert (ours["lam"], ours["scope"], unpruned["scope"], unpruned["faster_percent"]) == ("0.25", "all", "", "0.0")
+    assert [ours[name] for name in ("keep", "heads", "of", "examples_per_second")] == ["", "16", "36", "1600"]
+    paper = ("paper_model", "paper_examples_per_second", "paper_examples_per_second_spread", "paper_faster_percent")
+    model = "BERT on MNLI, GTX 1080Ti, "
+    assert [ours[name] for name in paper] == [f"{model}50% of heads removed", "146.6", "3.4", "17.5"]
+    assert [unpruned[name] for name in paper] == [f"{model}unpruned", "124.7", "2.9", ""]
+    assert {rows[kind, "5"]["paper_tag"] for kind in ("baseline", "pruned")} == {""}
+
+
+def test_the_tables_rows_of_one_device_stand_together_and_seeds_are_averaged_within_it(tmp_path: Path) -> None:
+    runs = write_results(tmp_path / "tiny", World(lams=("0.25",), seeds=(1, 2)))
+    for path in tmp_path.rglob("speed.tsv"):
+        rows = read_tsv(path)
+        faster = {"device": "A GPU", "ratio": "1.5", "ratio_low": "1.4", "ratio_high": "1.6"}
+        write_tsv(path, [row for pair in ((row | faster, row) for row in rows) for row in pair], COLUMNS)
+    table = table_of("speed", runs)
+    half = len(table) // 2
+    assert [row["device"] for row in table] == ["CPU, 1 threads"] * half + ["A GPU"] * half
+    means = {(row["device"], row["kind"]): row["faster_percent"] for row in table if row["seed"] == "mean"}
+    assert means == {("CPU, 1 threads", "baseline"): "0.0", ("CPU, 1 threads", "pruned"): "25.0",
+                     ("A GPU", "baseline"): "50.0", ("A GPU", "pruned"): "50.0"}  # fmt: skip
+
+
+def test_the_gains_of_the_papers_table_follow_from_its_rates_up_to_rounding() -> None:
+    paper = load_reference("michel_table4_speed.csv")
+    is_first = paper["model"] == "unpruned"
+    unpruned, pruned = (paper[rows].set_index("batch_sentences") for rows in (is_first, ~is_first))
+    gain = 100 * (pruned["examples_per_second"] / unpruned["examples_per_second"] - 1)
+    assert (abs(gain - pruned["gain_percent"]) < 0.3).all()
+    assert list(gain.index) == [1, 4, 16, 64]

@@ -1,9 +1,8 @@
-"""Tables and figure of roles: several roles of a head, drift, several sources of trees, models from scratch."""
+"""Tables and the figure of roles: several roles of a head, drift, several sources of trees, scratch, and dynamics."""
 
 from __future__ import annotations
 
-from itertools import product
-from pathlib import Path
+import math
 from typing import Any
 
 import numpy as np
@@ -12,15 +11,21 @@ import pytest
 from matplotlib.colors import to_hex
 from matplotlib.patches import Rectangle
 
-from fake_results import World, write_results
-from heads.figures.functions import functions_retained
-from heads.figures.needs import NEEDS as FIGURE_NEEDS
-from heads.figures.style import FUNCTION_COLOURS, styled
-from heads.tables.reading import RUN_COLUMNS, Frames, load_reference, load_runs
-from heads.tables.roles import count_functions, dependencies_table, head_functions, role_drift, roles_table
+from drawn_figures import draw
+from heads.figures.style import FUNCTION_COLOURS
+from heads.tables.reading import Frames, load_reference
+from heads.tables.roles import (
+    count_functions,
+    dependencies_table,
+    dynamics_table,
+    head_functions,
+    role_drift,
+    roles_table,
+)
 from made_evidence import run_of
 
 BASELINE, PRUNED, SCRATCH = (("baseline", "", ""), ("pruned", "all", "0.1"), ("scratch", "all", "0.1"))
+Model = tuple[str, str, str]
 Held = dict[tuple[int, int], list[str]]
 FIGURE8 = load_reference("voita_figure8_functions.csv")
 
@@ -29,10 +34,12 @@ def role_of(name: str) -> str:
     return "positional" if name[0] in "+-0" else "rare" if " of " in name else "syntactic"
 
 
-def frames(held: dict[tuple[str, str, str], Held], trees: tuple[str, ...] = ("gold",)) -> Frames:
-    """Models of two layers of two heads; `held` says what each live head holds on the first trees.
+def frames(
+    held: dict[Model, Held], trees: tuple[str, ...] = ("gold",), second: dict[Model, Held] | None = None
+) -> Frames:
+    """Models of two layers of two heads; `held` says what each live head holds on the first trees, `second` on others.
 
-    Besides what it holds, a head reaches the offset 0. On second trees it holds nothing.
+    Besides what it holds, the second head of a layer reaches the offset 0.
     """
     models: list[dict[str, Any]] = []
     roles: list[dict[str, Any]] = []
@@ -48,19 +55,19 @@ def frames(held: dict[tuple[str, str, str], Held], trees: tuple[str, ...] = ("go
             counts = {"sentences": 9, "measured": 8, "tree_words": 2000 + number, "aligned_words": 1999}
             alignment.append({**run, "trees": source, **counts})
             for (layer, head), names in heads.items():
-                for name in ["0", "obj dependent-to-head", *dict.fromkeys(names)]:
-                    holds = int(name in names and not number)
+                others = (second or {}).get(model, {}).get((layer, head), [])
+                for name in dict.fromkeys(["0", "obj dependent-to-head", *names, *others]):
+                    holds = int(name in (others if number else names))
                     row = {"layer": layer, "head": head, "role": role_of(name), "name": name, "cases": 9}
                     row |= {"accuracy": (layer + 1) / 4, "low": 0.2, "high": 0.9, "baseline": 0.25, "excess_low": 0.3}
                     row |= {"excess_high": 0.4, "holds": holds, "reaches": int(holds or (name == "0" and head == 1))}
                     roles.append({**run, "trees": source, **row})
-    roles_frame = pd.DataFrame(roles).drop_duplicates([*RUN_COLUMNS, "trees", "layer", "head", "name"], keep="last")
-    found = {"model.json": pd.DataFrame(models), "alignment.tsv": pd.DataFrame(alignment)}
-    return {**found, "roles.tsv": roles_frame.reset_index(drop=True)}
+    found = {"model.json": models, "roles.tsv": roles, "alignment.tsv": alignment}
+    return {name: pd.DataFrame(rows) for name, rows in found.items()}
 
 
 OBJ, AMOD, RARE = "obj dependent-to-head", "amod head-to-dependent", "one of two rarest"
-DRIFT: dict[tuple[str, str, str], Held] = {
+DRIFT: dict[Model, Held] = {
     BASELINE: {(0, 0): [RARE], (0, 1): ["-1"], (1, 0): [OBJ, AMOD], (1, 1): []},
     PRUNED: {(0, 1): ["-1", AMOD], (1, 0): [OBJ]},
     SCRATCH: {(0, 0): ["+1"], (1, 1): [OBJ]},
@@ -107,11 +114,6 @@ def test_heads_that_would_be_positional_by_words_are_counted_beside_those_that_a
     assert table.loc[["baseline", "scratch"], "heads_with_new_roles"].isna().all()
 
 
-def test_a_word_that_is_not_aligned_is_never_rounded_away() -> None:
-    row = roles_table(frames(DRIFT), FIGURE8).iloc[0]
-    assert (row["tree_words"], row["aligned_words"], row["aligned_percent"]) == (2000, 1999, 99.9)
-
-
 def test_the_verdict_of_the_second_trees_stands_beside_that_of_the_first() -> None:
     table = roles_table(frames(DRIFT, ("gold", "stanza")), FIGURE8).set_index("kind")
     first = roles_table(frames(DRIFT), FIGURE8).set_index("kind")
@@ -146,48 +148,21 @@ def test_the_order_of_the_trees_decides_and_not_their_name() -> None:
     assert count_functions(frames(DRIFT, ("stanza", "gold")))["several"].tolist() == [1, 1, 0]
 
 
-def role_frames() -> Frames:
-    """Heads of one layer by their roles on two sets of trees; pruning gives two heads new roles and one loses one."""
-    held = {
-        BASELINE: {0: [RARE], 1: ["-1"], 2: [OBJ, AMOD], 3: [], 4: []},
-        PRUNED: {1: ["-1", AMOD], 2: [OBJ], 3: ["+1"]},
-    }
-    second = {BASELINE: {1: ["-1"]}, PRUNED: {1: [OBJ], 2: [OBJ]}}
-    model, roles, alignment = [], [], []
-    for model_run, heads in held.items():
-        one = run_of(model_run)
-        model += [{**one, "attention": "enc_self", "layer": 0, "head": h, "live": int(h in heads)} for h in range(5)]
-        for trees, words in (("gold", 1000), ("stanza", 2000)):
-            alignment.append({**one, "trees": trees, "sentences": 9, "measured": 8, "tree_words": words,
-                              "aligned_words": words - 3})  # fmt: skip
-            names = heads if trees == "gold" else second[model_run]
-            for head, name in product(heads, ("-1", "+1", OBJ, AMOD, RARE)):
-                measure = {
-                    "layer": 0,
-                    "head": head,
-                    "role": role_of(name),
-                    "name": name,
-                    "cases": 9,
-                    "excess_low": -0.1,
-                }
-                verdict = {"holds": int(name in names.get(head, ())), "reaches": int(head == 3)}
-                roles.append({**one, "trees": trees, **measure, **verdict})
-    found = {"model.json": model, "roles.tsv": roles, "alignment.tsv": alignment}
-    return {name: pd.DataFrame(rows) for name, rows in found.items()}
-
-
 def test_every_count_of_roles_stands_in_its_own_column() -> None:
-    table = roles_table(role_frames(), FIGURE8).set_index("kind")
+    """One word of two thousand is not aligned: that is never rounded away."""
+    held = {BASELINE: DRIFT[BASELINE], PRUNED: {(0, 1): ["-1", AMOD], (1, 0): [OBJ, "+1"], (1, 1): []}}
+    second = {BASELINE: {(0, 1): ["-1"]}, PRUNED: {(0, 1): [OBJ], (1, 0): [OBJ]}}
+    table = roles_table(frames(held, ("gold", "stanza"), second), FIGURE8).set_index("kind")
     counts = ["live", "of", "positional", "positional_and_syntactic", "syntactic", "rare", "other"]
-    assert table.loc["baseline", counts].tolist() == [5, 5, 1, 0, 1, 1, 2]
-    assert table.loc["pruned", counts].tolist() == [3, 5, 1, 1, 1, 0, 0]
-    assert table.loc["pruned", ["several", "reaching"]].tolist() == [1, 1]
+    assert table.loc["baseline", counts].tolist() == [4, 4, 1, 0, 1, 1, 1]
+    assert table.loc["pruned", counts].tolist() == [3, 4, 0, 2, 0, 0, 1]
+    assert table.loc["pruned", ["several", "reaching"]].tolist() == [2, 3]
     assert table.loc["pruned", ["heads_with_new_roles", "heads_with_lost_roles"]].tolist() == [2, 1]
     assert table.loc["pruned", ["trees", "tree_words", "aligned_words", "aligned_percent"]].tolist() == [
-        "gold", 1000, 997, 99.7]  # fmt: skip
+        "gold", 2000, 1999, 99.9]  # fmt: skip
     others = [f"other_{name}" for name in ("trees", *counts[2:])]
     assert table.loc["pruned", others].tolist() == ["stanza", 0, 0, 2, 0, 1]
-    # Three of five heads: thirty of the paper's forty-eight are nearest.
+    # Three of four heads: thirty of the paper's forty-eight are nearest.
     paper = ["paper_corpus", "paper_live", "paper_of", *(f"paper_{name}" for name in counts[2:])]
     assert table.loc["pruned", paper].tolist() == ["OpenSubtitles", 30, 48, 4, 0, 7, 1, 18]
     assert table.loc["baseline", paper].tolist() == ["OpenSubtitles", 48, 48, 5, 0, 8, 1, 34]
@@ -217,31 +192,80 @@ def test_every_number_of_a_relation_stands_in_its_own_column() -> None:
         assert row[name] == (value if isinstance(value, str) else pytest.approx(value)), name
 
 
-def drawn(some: Frames) -> list[list[Rectangle]]:
-    """The boxes of the panels a, b, c, d."""
-    with styled():
-        figure = functions_retained(some, FIGURE8, "x")
-        return [[patch for patch in axes.patches if isinstance(patch, Rectangle)] for axes in figure.axes]
-
-
-def test_the_figure_has_a_box_a_head_hatched_where_it_has_a_new_role() -> None:
-    _, _, pruned, scratch = drawn(frames(DRIFT))
-    colours = [to_hex(box.get_facecolor()) for box in pruned[4:]]
+def test_the_figure_has_a_box_a_head_hatched_where_a_role_is_new_and_dotted_where_there_are_several() -> None:
+    _, _, pruned, scratch = draw("functions_retained", frames(DRIFT)).axes
+    boxes, others = ([patch for patch in axes.patches if isinstance(patch, Rectangle)] for axes in (pruned, scratch))
+    colours = [to_hex(box.get_facecolor()) for box in boxes[4:]]
     assert colours == [FUNCTION_COLOURS[name].lower() for name in ("positional_and_syntactic", "syntactic")]
-    assert [bool(box.get_hatch()) for box in pruned] == [False] * 4 + [True, False]
-    assert [bool(box.get_hatch()) for box in scratch] == [False, False]
+    assert [bool(box.get_hatch()) for box in boxes] == [False] * 4 + [True, False]
+    assert [bool(box.get_hatch()) for box in others] == [False, False]
+    assert sorted(tuple(np.ravel(line.get_xydata())) for line in pruned.lines) == [(0, 1.5), (1, 0.5)]
 
 
-def test_dots_mark_heads_that_hold_several_roles() -> None:
-    with styled():
-        axes = functions_retained(frames(DRIFT), FIGURE8, "x").axes[2]
-        dots = sorted(tuple(np.ravel(line.get_xydata())) for line in axes.lines)
-    assert dots == [(0, 1.5), (1, 0.5)]
+COLUMNS = ["update", "finished", "layer", "head", "role", "name", "accuracy", "low", "high", "baseline"]
+NONE = float("nan")
 
 
-def test_panels_without_models_say_so(tmp_path: Path) -> None:
-    runs = write_results(tmp_path / "x", World(lams=("99",), scratch=False))
-    with styled():
-        figure = functions_retained(load_runs(FIGURE_NEEDS["functions_retained"], runs), FIGURE8, "x")
-        texts = [[text.get_text() for text in axes.texts] for axes in figure.axes]
-    assert texts == [[], [], [], ["no such models"]]
+def made(*rows: tuple[object, ...], seed: int = 1) -> pd.DataFrame:
+    return pd.DataFrame(rows, columns=COLUMNS).assign(experiment="e", seed=seed)
+
+
+def course(role: str, name: str, *shares: tuple[int, float, float], baseline: float = NONE) -> list[tuple[object, ...]]:
+    """The shares of heads 0.0 and 1.2 at each update; the last is the finished model."""
+    last = shares[-1][0]
+    return [
+        (update, int(update == last), *place, role, name, share, share - 0.03, share + 0.01, baseline)
+        for update, *both in shares
+        for place, share in zip(((0, 0), (1, 2)), both, strict=True)
+    ]
+
+
+def test_the_best_head_stands_at_each_checkpoint_and_what_it_gained_since_the_last_one_of_the_first_half() -> None:
+    shares = (5, 0.1, 0.2), (20, 0.35, 0.3), (21, 0.4, 0.1), (40, 0.2, 0.6)
+    relation = course("syntactic", "obj head-to-dependent", *shares, baseline=0.25)
+    rows = dynamics_table({"dynamics.tsv": made(*relation)}).to_dict("records")
+    assert [(row["update"], row["layer"], row["head"], row["accuracy"]) for row in rows] == [
+        (5, 1, 2, 0.2), (20, 0, 0, 0.35), (21, 0, 0, 0.4), (40, 1, 2, 0.6),
+    ]  # fmt: skip
+    assert [row["above_baseline"] for row in rows] == pytest.approx([-0.05, 0.1, 0.15, 0.35])
+    assert all(math.isnan(row["gained"]) for row in rows[:3])
+    assert rows[3]["gained"] == pytest.approx(0.6 - 0.35)
+    assert (rows[3]["low"], rows[3]["high"]) == pytest.approx((0.57, 0.61))
+
+
+def test_of_all_offsets_the_best_counts_and_of_confidence_the_best_head_and_the_mean() -> None:
+    rows = course("positional", "-1", (4, 0.1, 0.3), (8, 0.5, 0.2)) + course(
+        "positional", "+2", (4, 0.2, 0.1), (8, 0.4, 0.6)
+    )
+    rows += course("confidence", "", (4, 0.2, 0.4), (8, 0.9, 0.3)) + course(
+        "rare", "rarest", (4, 0.9, 0.9), (8, 0.9, 0.9)
+    )
+    rows += course("rare", "one of two rarest", (4, 0.1, 0.0), (8, 0.2, 0.7))
+    table = dynamics_table({"dynamics.tsv": made(*rows)})
+    found = {(r["role"], r["name"], r["update"]): r["accuracy"] for r in table.to_dict("records")}
+    assert found == pytest.approx({
+        ("positional", "any offset", 4): 0.3, ("positional", "any offset", 8): 0.6,
+        ("confidence", "", 4): 0.4, ("confidence", "", 8): 0.9,
+        ("confidence", "mean", 4): 0.3, ("confidence", "mean", 8): 0.6,
+        ("rare", "one of two rarest", 4): 0.1, ("rare", "one of two rarest", 8): 0.7,
+    })  # fmt: skip
+    gained = table[table["finished"] == 1].set_index(["role", "name"])["gained"]
+    assert gained.to_dict() == pytest.approx({
+        ("positional", "any offset"): 0.3, ("confidence", ""): 0.5, ("confidence", "mean"): 0.3,
+        ("rare", "one of two rarest"): 0.6,
+    })  # fmt: skip
+
+
+def test_seeds_are_told_apart_and_without_a_checkpoint_in_the_first_half_nothing_was_gained() -> None:
+    one = made(*course("positional", "-1", (30, 0.1, 0.3), (40, 0.5, 0.2)))
+    other = made(*course("positional", "-1", (20, 0.6, 0.3), (40, 0.7, 0.2)), seed=2)
+    table = dynamics_table({"dynamics.tsv": pd.concat([one, other])})
+    end = table[table["finished"] == 1].set_index("seed")
+    assert end["accuracy"].to_dict() == {1: 0.5, 2: 0.7}
+    assert math.isnan(end["gained"][1]) and end["gained"][2] == pytest.approx(0.1)
+
+
+def test_a_relation_without_cases_has_no_row() -> None:
+    rows = course("syntactic", "nsubj head-to-dependent", (4, NONE, NONE), (8, NONE, NONE), baseline=NONE)
+    table = dynamics_table({"dynamics.tsv": made(*rows, *course("positional", "0", (4, 0.1, 0.2), (8, 0.1, 0.2)))})
+    assert set(table["role"]) == {"positional"}

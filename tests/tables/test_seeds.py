@@ -10,17 +10,15 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from drawn_figures import draw
 from fake_results import World, write_results
 from heads.base.files import read_tsv
 from heads.base.names import TRANSLATION
-from heads.cli.figure import FIGURES
-from heads.figures.needs import NEEDS
 from heads.figures.style import mean_line, seed_note, styled
-from heads.tables.gathering import KEYS, TABLES
+from heads.tables.gathering import KEYS, TABLES, write_frame
 from heads.tables.needs import NEEDS as TABLE_NEEDS
 from heads.tables.reading import load_reference, load_runs
 from heads.tables.seeds import with_spread
-from heads.tables.writing import write_frame
 
 KEY = ("experiment", "lam")
 NEVER = ("low", "high", "p_value", "chance", "limit", "sentences")
@@ -90,7 +88,6 @@ def test_a_curve_runs_through_the_means_and_its_bars_are_deviations() -> None:
 @pytest.mark.parametrize("name", ["bleu_encoder_heads", "score_scratch", "heads_by_type", "heads_by_layer"])
 def test_figures_of_several_seeds_say_so(name: str, tmp_path: Path) -> None:
     runs = write_results(tmp_path / "x", World(lams=("0.1",), seeds=(3, 5)))
-    with styled():
-        figure = FIGURES[name](load_runs(NEEDS[name], runs), *map(load_reference, NEEDS[name].reference), "x")
-        assert "2 seeds" in figure.get_suptitle()
+    figure = draw(name, runs)
+    assert "2 seeds" in figure.get_suptitle()
     assert seed_note(FRAME) == ", first of 2 seeds" and not seed_note(FRAME[:2])

@@ -10,16 +10,15 @@ import pandas as pd
 import pytest
 from matplotlib.colors import to_hex
 
+from drawn_figures import draw
 from fake_results import World, table_of, write_results
 from few_heads import USEFUL, random_batch, translator, with_useful_heads
 from heads.__main__ import main
 from heads.analysis.choices import choices_of, masked_rows
 from heads.base.files import read_tsv, write_json, write_lines, write_text
 from heads.base.targets import Target
-from heads.cli.figure import FIGURES
 from heads.figures.needs import NEEDS
 from heads.figures.selection import verdict
-from heads.figures.style import styled
 from heads.model.sublayers import Gates
 from heads.model.transformer import Transformer
 from heads.tables.reading import load_runs
@@ -134,26 +133,20 @@ def test_the_sentence_gives_each_method_its_difference_from_the_mean_of_the_draw
     assert "reversed" not in both
 
 
-def tuned_unsure(run: Path) -> tuple[list[float], list[float]]:
-    """Heads kept and BLEU of the fine-tuned models that may be as good as the unpruned one, except the control."""
-    rows = [row for row in read_tsv(run / "compared.tsv") if float(row["p_value"]) >= 0.05]
-    rows = [row for row in rows if "lam-0/" not in row["run"]]
-    assert len(rows) > 2
-    return [float(row["kept"]) for row in rows], [float(row["bleu"]) for row in rows]
-
-
 def test_the_figure_has_a_band_of_the_draws_and_hollow_marks_where_nothing_is_sure(runs: list[Path]) -> None:
-    with styled():
-        _, tuned = FIGURES["selection"](load_runs(NEEDS["selection"], runs[:1]), "rich").axes
-        corners = np.asarray(tuned.collections[0].get_paths()[0].vertices).tolist()
-        hollow = {
-            tuple(point)
-            for line in tuned.lines
-            if to_hex(line.get_markerfacecolor()) == "#ffffff"
-            for point in np.asarray(line.get_xydata()).tolist()
-        }
+    _, tuned = draw("selection", runs[:1]).axes
+    corners = np.asarray(tuned.collections[0].get_paths()[0].vertices).tolist()
+    hollow = {
+        tuple(point)
+        for line in tuned.lines
+        if to_hex(line.get_markerfacecolor()) == "#ffffff"
+        for point in np.asarray(line.get_xydata()).tolist()
+    }
     assert {(4.0, 86.0), (4.0, 88.0), (9.0, 91.0), (9.0, 93.0)} <= {tuple(corner) for corner in corners}
-    assert hollow == {(kept, bleu) for kept, bleu in zip(*tuned_unsure(runs[0]), strict=True)}
+    # Fine-tuned models that may be as good as the unpruned one, except the control.
+    rows = [row for row in read_tsv(runs[0] / "compared.tsv") if float(row["p_value"]) >= 0.05]
+    unsure = {(float(row["kept"]), float(row["bleu"])) for row in rows if "lam-0/" not in row["run"]}
+    assert hollow == unsure and len(unsure) > 2
 
 
 def test_every_fine_tuned_model_is_tested_against_the_unpruned_one(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from fake_results import World, write_results
 from heads.base.names import ATTENTIONS, SCOPES
-from heads.tables import spare
+from heads.tables import pruning
 from heads.tables.needs import NEEDS
 from heads.tables.reading import RUN_COLUMNS, Frames, load_runs
 
@@ -32,7 +32,7 @@ def given(monkeypatch: pytest.MonkeyPatch, scores: dict[tuple[str, str], list[fl
         found = [np.array(scores.get((run.scope, run.lam), other)) for run in runs.itertuples(index=False)]
         return runs.assign(scores=pd.Series(found, index=runs.index, dtype=object))
 
-    monkeypatch.setattr(spare, "scores_of", of)
+    monkeypatch.setattr(pruning, "scores_of", of)
 
 
 def left(frames: Frames, seed: int, scope: str, lam: str) -> int:
@@ -57,13 +57,13 @@ def test_the_most_heads_are_gone_of_the_models_that_lose_no_more(
     scores = {("enc_self", "0.002"): [30.1, 30.1, 30.1], ("enc_self", "0.01"): [29.7, 29.4, 29.8],
               ("enc_self", "0.05"): [29.1, 28.6, 29.6]}  # fmt: skip
     given(monkeypatch, scores, [30.0, 30.0, 30.0])
-    table = spare.spare_table(frames)
+    table = pruning.spare_table(frames)
     gone = [8 - left(frames, 3, "enc_self", lam) for lam in LAMS]
     assert gone[0] < gone[1] < gone[2]
     where: dict[str, Any] = {"seed": 3, "scope": "enc_self", "against": "unpruned"}
-    found = {loss: row(table, most_score_lost=loss, **where) for loss in spare.LOSSES}
+    found = {loss: row(table, most_score_lost=loss, **where) for loss in pruning.LOSSES}
     columns = ("gone_surely", "gone", "gone_perhaps")
-    assert [[found[loss][name] for name in columns] for loss in spare.LOSSES] == [
+    assert [[found[loss][name] for name in columns] for loss in pruning.LOSSES] == [
         [gone[0], gone[0], gone[0]], [gone[0], gone[0], gone[1]],
         [gone[0], gone[1], gone[2]], [gone[1], gone[2], gone[2]],
     ]  # fmt: skip
@@ -78,7 +78,7 @@ def test_against_the_control_the_same_draws_are_set_against_each_other(
     """The model varies as the control does: its loss of 0.1 is sure."""
     scores = {("all", lam): [19.9, 17.9, 21.9] for lam in LAMS}
     given(monkeypatch, {**scores, ("all", "0"): [20.0, 18.0, 22.0]}, [30.0, 29.0, 31.0])
-    table = spare.spare_table(frames)
+    table = pruning.spare_table(frames)
     fewest = max(8 * len(ATTENTIONS) - left(frames, 5, "all", lam) for lam in LAMS)
     found = row(table, seed=5, scope="all", against="control", most_score_lost=0.15)
     assert found["gone_surely"] == found["gone"] == fewest and found["score_low"] == pytest.approx(-0.1)

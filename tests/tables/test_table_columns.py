@@ -13,12 +13,12 @@ import pytest
 
 from heads.base.files import write_tsv
 from heads.base.names import ATTENTIONS, BLEU, SCOPES
-from heads.tables.correlations import correlations_table, rank_correlation
-from heads.tables.measures import measure_names, measures_table
-from heads.tables.parser import parser_table
-from heads.tables.pruning import heads_left, kept_share, pruning_table
+from heads.tables.corpus import parser_table
+from heads.tables.labels import relevance_columns
+from heads.tables.measures import correlations_table, measure_names, measures_table, rank_correlation
+from heads.tables.picking import heads_left, kept_share
+from heads.tables.pruning import pruning_table
 from heads.tables.reading import RUN_COLUMNS, SCORED, Frames, load_reference
-from heads.tables.relevance import relevance_columns
 
 PAPER = ("voita_table2_pruning.csv", "voita_figure7_encoder_pruning.csv")
 BASELINE, CONTROL = ("baseline", "", "", ""), ("pruned", "{}", "0", "")

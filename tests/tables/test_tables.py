@@ -13,11 +13,10 @@ from fake_results import World, table_of, write_results
 from heads.base.files import UserError, read_json, write_json, write_lines, write_tsv
 from heads.base.names import TRANSLATION
 from heads.tables.corpus import corpus_table
+from heads.tables.gathering import write_frame
 from heads.tables.needs import NEEDS
-from heads.tables.pruning import nearest_paper_row
 from heads.tables.reading import REFERENCE, SCORED, frame_of, load_reference, load_runs
-from heads.tables.roles import function_of, head_functions
-from heads.tables.writing import write_frame
+from heads.tables.roles import function_of
 
 WORLD = World(layers=3, heads=4, lams=("0.01", "0.1"), seeds=(1, 2))
 
@@ -27,29 +26,20 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     return write_results(tmp_path_factory.mktemp("results") / "first", WORLD)
 
 
-def test_the_rows_of_figure_9_sum_to_the_heads_that_were_not_pruned() -> None:
-    paper = load_reference("voita_figure9_types.csv")
-    assert (paper[["enc_self", "dec_self", "dec_enc"]].sum(axis=1) == paper["of"] - paper["pruned"]).all()
-
-
-def test_the_layers_of_figure_10_sum_to_the_decoder_columns_of_figure_9() -> None:
-    layers, types = load_reference("voita_figure10_layers.csv"), load_reference("voita_figure9_types.csv")
-    wmt = types[types["corpus"] == "WMT"].set_index("pruned")
-    for (attention, pruned), rows in layers.groupby(["attention", "pruned"]):
-        assert rows["heads"].sum() == wmt.loc[pruned, attention]
-
-
-def test_the_models_of_table_2_are_models_of_figure_9() -> None:
+def test_what_the_papers_tables_and_figures_count_agrees() -> None:
+    table2, functions, types, layers = (
+        load_reference(f"voita_{name}.csv")
+        for name in ("table2_pruning", "figure8_functions", "figure9_types", "figure10_layers")
+    )
     columns = ["enc_self", "dec_self", "dec_enc"]
-    types, table2 = load_reference("voita_figure9_types.csv"), load_reference("voita_table2_pruning.csv")
-    wmt = {tuple(row) for row in types[types["corpus"] == "WMT"][columns].to_numpy().tolist()}
-    assert {tuple(row) for row in table2[table2["corpus"] == "WMT"][columns].to_numpy().tolist()} <= wmt
+    assert (types[columns].sum(axis=1) == types["of"] - types["pruned"]).all()
+    wmt = types[types["corpus"] == "WMT"]
+    for (attention, pruned), rows in layers.groupby(["attention", "pruned"]):
+        assert rows["heads"].sum() == wmt.set_index("pruned").loc[pruned, attention]
+    models = {*wmt[columns].itertuples(index=False, name=None)}
+    assert {*table2[table2["corpus"] == "WMT"][columns].itertuples(index=False, name=None)} <= models
     assert (table2[columns].sum(axis=1) == table2["total"]).all()
-
-
-def test_the_functions_of_figure_8_sum_to_the_heads_of_each_size() -> None:
-    paper = load_reference("voita_figure8_functions.csv")
-    sums = paper.groupby("enc_self")["heads"].sum()
+    sums = functions.groupby("enc_self")["heads"].sum()
     assert (sums == sums.index).all()
 
 
@@ -86,14 +76,6 @@ def test_scores_of_before_chrf_are_against_references_and_others_against_what_th
     assert {(row["against"], row["chrf"]) for row in rows if row["seed"] != "sd"} == {("references", "")}
 
 
-@pytest.mark.parametrize(("share", "kept"), [(1.0, 144), (0.45, 58), (0.0, 26)])
-def test_the_paper_row_beside_ours_keeps_the_nearest_share(share: float, kept: int) -> None:
-    table2 = load_reference("voita_table2_pruning.csv")
-    row = nearest_paper_row(table2[table2["corpus"] == "WMT"], share)
-    assert row["paper_kept"] == kept
-    assert row["paper_of"] == 144
-
-
 @pytest.mark.parametrize(
     ("roles", "function"),
     [((), "other"), (("positional",), "positional"), (("syntactic",), "syntactic"),
@@ -101,19 +83,6 @@ def test_the_paper_row_beside_ours_keeps_the_nearest_share(share: float, kept: i
 )  # fmt: skip
 def test_a_head_of_several_roles_has_one_function(roles: tuple[str, ...], function: str) -> None:
     assert function_of(roles) == function
-
-
-def test_the_roles_table_counts_every_live_head_once(runs: list[Path]) -> None:
-    rows = table_of("roles", runs)
-    assert {row["kind"] for row in rows} == {"baseline", "pruned", "scratch"}
-    for row in (row for row in rows if row["seed"].isdigit()):
-        counts = [int(row[name]) for name in ("positional", "positional_and_syntactic", "syntactic", "rare", "other")]
-        assert sum(counts) == int(row["live"])
-    functions = head_functions(load_runs(NEEDS["roles"], runs))
-    found = functions[(functions["kind"] == "baseline") & (functions["seed"] == 1)].set_index(["layer", "head"])
-    # fake_results makes heads 0 and 1 of the second layer positional and head 2 of the first one rare.
-    assert found.loc[(0, 2), "function"] == "rare"
-    assert all(found.loc[(1, head), "function"].startswith("positional") for head in (0, 1))
 
 
 def test_a_model_without_encoder_heads_has_a_row_of_zeros(tmp_path: Path) -> None:
@@ -142,8 +111,7 @@ def test_the_corpus_table_counts_pairs_words_and_subwords(tmp_path: Path, monkey
     steps = [("train", "empty", 9, 2, 7), ("train", "duplicate", 7, 4, 3)]
     columns = ("split", "filter", "pairs_in", "pairs_removed", "pairs_left")
     write_tsv(tmp_path / "corpus/filters.tsv", [dict(zip(columns, step, strict=True)) for step in steps], columns)
-    paper = load_reference("voita_data.csv")
-    train, dev, _ = corpus_table({"x": (tmp_path / "corpus", tmp_path / "bpe")}, paper).to_dict("records")
+    train, dev, _ = corpus_table([tmp_path], [tmp_path / "corpus"]).to_dict("records")
     assert [train[k] for k in ("pairs", "source_words_per_sentence", "target_words_per_sentence")] == [3, 3, 2]
     assert [train[k] for k in ("source_subwords_per_sentence", "source_vocabulary")] == [5, 17]
     assert [train[k] for k in ("pairs_before_filters", "pairs_removed_by_filters")] == [9, 6]

@@ -1,9 +1,8 @@
 """Classifiers in the common training loop: loss by its definition, nothing frozen, killed and resumed, evaluated."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,7 @@ import pytest
 import torch
 
 from heads.config.trainings import HardConcrete, LengthSettings, TrainingSettings
-from heads.model.build import model_of
+from heads.model.folder import model_of
 from heads.model.shape import ModelShape, full_heads
 from heads.pruning.gates import HeadGates
 from heads.pruning.penalty import Penalty
@@ -87,7 +86,7 @@ def test_the_loss_is_the_mean_over_examples_of_the_smoothed_cross_entropy_of_the
 def test_dev_loss_and_accuracy_are_means_over_examples(new_training: New, bpe: Path) -> None:
     training = new_training(dropout=0.0)
     dev = read_pairs(bpe, "dev", 40, labelled=True)
-    scores = classification(dev, training.plan.training, CPU)(training.model.eval(), None)
+    scores = classification(dev, training.plan.training, CPU, training.model.eval(), None)
     losses, right = zip(*(by_definition(training, dev, member, 0.0) for member in range(13)), strict=True)
     assert scores["dev_loss"] == pytest.approx(np.mean(losses), rel=1e-5)
     assert scores["dev_accuracy"] == round(100 * np.mean(right), 2)
@@ -108,12 +107,12 @@ def test_every_weight_of_a_classifier_learns_beside_gates(new_training: New, opt
 
 def test_a_classifier_learns_what_a_word_tells(new_training: New, bpe: Path) -> None:
     training = new_training(updates=60, dropout=0.0)
-    scores = classification(read_pairs(bpe, "dev", 40, labelled=True), training.plan.training, CPU)
+    dev = read_pairs(bpe, "dev", 40, labelled=True)
     for members, batches in training.prepared(0):
         training.step(members, batches)
         if training.update == 60:
             break
-    found = scores(training.model.eval(), None)
+    found = classification(dev, training.plan.training, CPU, training.model.eval(), None)
     assert found["dev_accuracy"] > 90 and found["dev_loss"] < 0.7 * math.log(3)
 
 
@@ -124,7 +123,7 @@ def test_a_killed_classifier_ends_as_if_nothing_had_happened(
     dev = read_pairs(bpe, "dev", 40, labelled=True)
 
     def run(training: Training, folder: Path) -> dict[str, Any]:
-        evaluate = classification(dev, training.plan.training, CPU)
+        evaluate = partial(classification, dev, training.plan.training, CPU)
         return train(training, evaluate, Unfinished(folder, "one", 0.0))
 
     whole = new_training(lam=0.1, evaluate_every=4)

@@ -1,7 +1,5 @@
 """The loss computed some rows at a time equals torch's own, as do its gradients, for any number of rows."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 import torch.nn.functional as F

@@ -1,7 +1,5 @@
 """Each GPU is handed out to one job at a time and released when the job is gone, however it ended."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

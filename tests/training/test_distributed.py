@@ -1,7 +1,5 @@
 """One training in two processes compared with the same one in a single process."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

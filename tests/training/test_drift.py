@@ -1,7 +1,5 @@
 """An encoder is trained towards the vectors that it started with, however often it is resumed."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,8 +9,8 @@ import torch
 
 from bert_models import EXAMPLES, save_bert, save_tokeniser
 from heads.config.trainings import LengthSettings, TrainingSettings
+from heads.model.alone import SentenceEncoder
 from heads.model.folder import load_alone
-from heads.model.sentence_encoder import SentenceEncoder
 from heads.text.batches import Examples
 from heads.text.encoding import encode_file, opened
 from heads.text.vocabulary import Tokens
@@ -87,7 +85,7 @@ def test_what_is_aimed_at_stays_while_the_model_moves_and_is_taken_up_again(trai
 def test_dev_loss_is_its_mean_and_the_cosine_is_told_in_percent(training: Training) -> None:
     gates = gates_with([[1.0, 0.0], [1.0, 1.0], [1.0, 0.0]])
     assert training.first is not None
-    scores = fidelity(training.pairs, training.first, training.plan.training, CPU)(training.model.eval(), gates)
+    scores = fidelity(training.pairs, training.first, training.plan.training, CPU, training.model.eval(), gates)
     expected = float(np.mean(slow(training, gates)))
     assert scores["dev_loss"] == pytest.approx(expected, rel=1e-4)
     assert scores["dev_cosine"] == pytest.approx(100 * (1 - expected), abs=0.006)

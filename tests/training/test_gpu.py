@@ -1,7 +1,5 @@
 """Tests that need a GPU: its updates equal those of the CPU, wait for nothing, and resume where they were stopped."""
 
-from __future__ import annotations
-
 import copy
 import dataclasses
 from collections.abc import Callable

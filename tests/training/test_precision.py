@@ -1,7 +1,5 @@
 """bf16 is used only in matrix products, and only if it is asked for and the processor gains by it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A stopped training is resumed only by the very same command; any other command starts from the beginning."""
 
-from __future__ import annotations
-
 import signal
 from collections.abc import Callable
 from dataclasses import replace
@@ -147,7 +145,8 @@ def test_a_training_on_other_data_or_by_another_torch_starts_from_its_beginning(
 
 def test_a_state_is_gone_on_with_on_the_same_kind_of_device_whichever_that_is(place: Place) -> None:
     """Noise continues where it stopped, and a GPU draws its own."""
-    given = job.Job({}, place.data, place.data / "dev.txt", place.data, 1, 1e9, torch.device("cpu"), Processes(), {})
+    paths = (place.data, place.data / "dev.txt", place.data, place.data / "train.jsonl")
+    given = job.Job({}, *paths, 1, 1e9, torch.device("cpu"), Processes(), {})
     kinds = ("cpu", "cuda", "cuda:1")
     told = [replace(given, device=torch.device(kind), model=place.data / kind) for kind in kinds]
     on_cpu, on_gpu, on_other_gpu = (job._taken_up(each, "baseline").identity for each in told)

@@ -1,7 +1,5 @@
 """The training loop: its gradients computed in other ways, its loss and schedule by their formulas, tiny real runs."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
@@ -42,11 +40,15 @@ def finished(training: Training, folder: Path, losses: list[float] | None = None
     return train(training, scripted(losses or [1.0] * 100), Unfinished(folder, "one", save_every_seconds=1e9))
 
 
+def parameters(training: Training) -> dict[str, Tensor]:
+    """All weights and gates by name."""
+    gates = training.pruning.gates if training.pruning else torch.nn.Module()
+    return {**dict(training.model.named_parameters()), **{f"gates {n}": gate for n, gate in gates.named_parameters()}}
+
+
 def gradients(training: Training) -> dict[str, Tensor]:
-    """All gradients of an update, including those of the gates."""
-    modules = {"model": training.model} | ({"gates": training.pruning.gates} if training.pruning else {})
-    named = {f"{m}.{name}": value for m, module in modules.items() for name, value in module.named_parameters()}
-    return {name: value.grad for name, value in named.items() if value.grad is not None}
+    """The gradients of the last update, in float64."""
+    return {name: value.grad.double() for name, value in parameters(training).items() if value.grad is not None}
 
 
 @pytest.mark.parametrize("scope", [None, "enc_self", "all"])
@@ -95,13 +97,6 @@ def test_lengths_rounded_up_give_the_same_loss_and_gradient(
         found.append({"loss": torch.as_tensor(loss), **gradients(training)})
     for name, value in found[0].items():
         torch.testing.assert_close(found[1][name], value, rtol=1e-9, atol=1e-12, msg=name)
-
-
-def test_the_loss_of_an_update_is_in_nats_a_target_token(new_training: New) -> None:
-    training = new_training()
-    with torch.no_grad():
-        training.model.projection.weight.zero_()
-    assert float(training.step(MEMBERS)["loss"]) == pytest.approx(np.log(11), rel=1e-5)
 
 
 def test_once_gates_have_settled_they_are_those_of_the_finished_model_and_cost_nothing(
@@ -153,19 +148,6 @@ def test_the_rate_rises_once_more_where_a_training_goes_on_and_only_there(
     assert [after / before for before, after in zip(*rates, strict=True)] == pytest.approx(expected)
 
 
-def test_a_huge_lambda_keeps_fewer_heads_than_lambda_zero(new_training: New, tmp_path: Path) -> None:
-    kept, losses = {}, {}
-    for lam in (0.0, 5.0):
-        training = new_training(scope="all", lam=lam, batch_tokens=120, micro_batch_tokens=120, plan={"updates": 60})
-        assert training.pruning
-        losses[lam] = [float(training.step(np.arange(60))["loss"]) for _ in range(2)]
-        finished(training, tmp_path / str(lam))
-        losses[lam].append(float(training.step(np.arange(60))["loss"]))
-        kept[lam] = sum(float(gate.sum()) for kind in training.pruning.gates.binary().values() for gate in kind)
-    assert kept[5.0] < kept[0.0]
-    assert losses[0.0][2] < 0.9 * losses[0.0][0], "the run must have learnt something"
-
-
 def test_a_loss_that_is_no_number_names_the_update_and_changes_no_weight(new_training: New) -> None:
     training = new_training()
     for _ in range(2):
@@ -186,6 +168,7 @@ def test_a_loss_that_is_no_number_names_the_update_and_changes_no_weight(new_tra
         (2, [5.0, 5.5, 4.0, 4.1, 3.9, 4.0, 4.0], 14),
         (1, [5.0, 4.0, 3.0, 2.0, 1.0, 2.0], 12),
         (0, [5.0] * 8, 15),
+        (3, [1.0, 4.0, 3.0, 2.0], 8),
     ],
 )
 def test_training_stops_after_so_many_evaluations_without_a_better_dev_loss(
@@ -215,5 +198,5 @@ def test_the_dev_loss_is_nats_a_target_token_however_the_batches_are_cut(
         tokens += len(logits)
     for cut_at in (5, 1000):
         settings = training_settings(micro_batch_tokens=cut_at)
-        scores = evaluation(dev, references, vocabulary, settings, torch.device("cpu"))(model, None)
+        scores = evaluation(dev, references, vocabulary, settings, torch.device("cpu"), model, None)
         assert scores == {"dev_loss": pytest.approx(total / tokens, rel=1e-5)}

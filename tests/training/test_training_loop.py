@@ -1,7 +1,5 @@
 """The loop's glue: the optimiser by its formula, the order of pairs, what is logged, and which states are averaged."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 from collections.abc import Callable
@@ -12,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from test_training import finished, gradients, parameters, scripted
 from torch import Tensor
 
 from heads.base.files import read_jsonl
@@ -26,16 +25,7 @@ New = Callable[..., Training]
 
 def learning(training: Training) -> dict[str, Tensor]:
     """The current trained weights and gates, in float64."""
-    gates = training.pruning.gates if training.pruning else torch.nn.Module()
-    named = [*training.model.named_parameters(), *((f"gates {n}", value) for n, value in gates.named_parameters())]
-    return {name: value.detach().double().clone() for name, value in named}
-
-
-def gradients(training: Training) -> dict[str, Tensor]:
-    """The gradients of the last update, in the same form."""
-    gates = training.pruning.gates if training.pruning else torch.nn.Module()
-    named = [*training.model.named_parameters(), *((f"gates {n}", value) for n, value in gates.named_parameters())]
-    return {name: value.grad.double().clone() for name, value in named if value.grad is not None}
+    return {name: value.detach().double().clone() for name, value in parameters(training).items()}
 
 
 def test_two_updates_are_those_of_adam_with_the_settings_constants_and_a_rate_for_each_part(new_training: New) -> None:
@@ -151,11 +141,6 @@ def test_gates_are_drawn_from_the_seed_and_not_as_dropout_is(new_training: New) 
     assert drawn(training) != first, "the stream that starts from the seed itself is dropout's"
 
 
-def scripted(losses: list[float]) -> Callable[[Encoder, Gates | None], dict[str, float]]:
-    left = iter(losses)
-    return lambda *_: {"dev_loss": next(left)}
-
-
 def watched(training: Training) -> tuple[list[float], list[dict[str, Tensor]]]:
     """Losses and weights after each update, filled during the training."""
     losses, states, step = [0.0], [learning(training)], training.step
@@ -173,7 +158,7 @@ def watched(training: Training) -> tuple[list[float], list[dict[str, Tensor]]]:
 def test_a_line_of_the_log_tells_the_mean_loss_since_the_line_before(new_training: New, tmp_path: Path) -> None:
     training = new_training(evaluate_every=3, plan={"updates": 8})
     losses, _ = watched(training)
-    train(training, scripted([3.0, 2.5, 2.25, 9.0]), Unfinished(tmp_path / "unfinished", "one", 1e9))
+    finished(training, tmp_path / "unfinished", [3.0, 2.5, 2.25, 9.0])
     log = read_jsonl(tmp_path / "unfinished" / "train.jsonl")
     assert [(row["update"], row["updates"], row["dev_loss"]) for row in log] == [(3, 8, 3.0), (6, 8, 2.5), (8, 8, 2.25)]
     for row, own in zip(log, (losses[1:4], losses[4:7], losses[7:]), strict=True):
@@ -182,16 +167,14 @@ def test_a_line_of_the_log_tells_the_mean_loss_since_the_line_before(new_trainin
 
 
 def test_the_weights_that_are_left_are_looked_at_once(new_training: New, tmp_path: Path) -> None:
-    plain = train(new_training(evaluate_every=3, plan={"updates": 8}), scripted([3.0, 2.5, 2.25, 9.0]),
-                  Unfinished(tmp_path / "plain", "one", 1e9))  # fmt: skip
-    assert plain["dev_loss"] == 2.25
+    losses, plain = [3.0, 2.5, 2.25, 9.0], new_training(evaluate_every=3, plan={"updates": 8})
+    assert finished(plain, tmp_path / "plain", losses)["dev_loss"] == 2.25
     # Neither averaged weights nor the last ones of a stopped training were evaluated before.
     averaging = new_training(evaluate_every=3, plan={"updates": 8, "average_last": 2, "average_every": 1})
-    averaged = train(averaging, scripted([3.0, 2.5, 2.25, 9.0]), Unfinished(tmp_path / "averaged", "one", 1e9))
-    assert averaged["dev_loss"] == 9.0
+    assert finished(averaging, tmp_path / "averaged", losses)["dev_loss"] == 9.0
     done = new_training(plan={"updates": 8})
     done.update = 8
-    assert train(done, scripted([4.0]), Unfinished(tmp_path / "done", "one", 1e9))["dev_loss"] == 4.0
+    assert finished(done, tmp_path / "done", [4.0])["dev_loss"] == 4.0
     assert not done.model.training
 
 
@@ -210,7 +193,7 @@ def test_the_last_states_are_averaged_also_after_an_early_stop(
     plan = {"updates": 11, "patience": patience, "average_last": 3, "average_every": 2}
     training = new_training(evaluate_every=2 if patience else 11, plan=plan)
     _, states = watched(training)
-    facts = train(training, scripted(dev), Unfinished(tmp_path / "unfinished", "one", 1e9))
+    facts = finished(training, tmp_path / "unfinished", dev)
     assert facts["updates"] == training.update == end
     for name, value in learning(training).items():
         mean = torch.stack([states[update][name] for update in averaged]).mean(0)
@@ -240,14 +223,6 @@ def test_states_are_kept_from_the_first_on_that_may_be_averaged(
     plan = {"updates": updates, "patience": patience, "average_last": last, "average_every": every}
     train(new_training(plan=plan), scripted([1.0] * 3), Watched(tmp_path / "unfinished", "one", 1e9))
     assert seen == kept
-
-
-def test_a_dev_loss_must_fall_below_the_best_one_of_all_before(new_training: New) -> None:
-    training = new_training(plan={"patience": 3})
-    losses = [5.0, 3.0, 4.0, 3.5, 2.9, 2.9, 3.0, 2.95]
-    assert [training.stop_early(loss) for loss in losses] == [False] * 7 + [True]
-    rising = new_training(plan={"patience": 3})
-    assert [rising.stop_early(loss) for loss in (1.0, 4.0, 3.0, 2.0)] == [False, False, False, True]
 
 
 def test_a_resumed_training_remembers_the_best_dev_loss_and_how_long_it_has_waited(new_training: New) -> None:

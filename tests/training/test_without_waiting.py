@@ -4,8 +4,6 @@ A device of kind `meta` stands for the GPU: tensors there have no values, so rea
 The CPU must not copy anything there and wait for its arrival either, which is checked operation by operation.
 """
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable
 from contextlib import nullcontext

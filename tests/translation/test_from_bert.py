@@ -16,7 +16,7 @@ from torch import Tensor
 from bert_models import EXAMPLES, LABELS, SUBWORDS, encoded, rename, save_bert, save_tokeniser, transformers
 from heads.__main__ import main
 from heads.base.files import UserError, read_json
-from heads.model.classifier import Classifier
+from heads.model.alone import Classifier
 from heads.model.folder import load_classifier, save_folder
 from heads.model.head_removal import prune
 from heads.model.shape import facts_of

@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from bert_models import EXAMPLES, encoded, save_bert, save_tokeniser, transformers
 from heads.__main__ import main
 from heads.base.files import UserError
+from heads.model.alone import SentenceEncoder
 from heads.model.folder import load_alone, load_classifier, load_folder, save_folder
 from heads.model.head_removal import prune
-from heads.model.sentence_encoder import SentenceEncoder
 from heads.model.shape import facts_of, shape_of
 from heads.text.encoding import vocabulary_of
 from heads.text.special_ids import PAD

@@ -16,11 +16,10 @@ from heads.analysis.ablation import Translate
 from heads.analysis.metrics import ACCURACY, BLEU, COSINE, Answers, Metric
 from heads.base.files import UserError, read_lines
 from heads.config.analyses import TranslateSettings
-from heads.model.classifier import ExampleEncoder
+from heads.model.alone import ExampleEncoder, SentenceEncoder
 from heads.model.encoder import Encoder
 from heads.model.folder import load_model
 from heads.model.prefixes import Prefixes
-from heads.model.sentence_encoder import SentenceEncoder
 from heads.model.sublayers import Gates
 from heads.model.transformer import Transformer
 from heads.text.batches import Pairs, cut, pad

@@ -1,12 +1,16 @@
 """Flags that several commands share."""
 
-from __future__ import annotations
-
 import argparse
 from pathlib import Path
 
 from heads.base.files import settings_given
 from heads.base.names import PAPER_CORPORA, SCOPES, WMT
+from heads.config.settings import Section, section
+
+
+def add_path_argument(parser: argparse.ArgumentParser, name: str, what: str, nargs: str | None = None) -> None:
+    """Declare a required flag that names a file or folder; with nargs "+" one or more, with "?" one or none."""
+    parser.add_argument(name, type=Path, nargs=nargs, required=True, help=what)
 
 
 def add_settings_argument(parser: argparse.ArgumentParser, what: str = "settings of the stage") -> None:
@@ -16,14 +20,24 @@ def add_settings_argument(parser: argparse.ArgumentParser, what: str = "settings
     )
 
 
+def settings_of(arguments: argparse.Namespace, kind: type[Section], name: str) -> Section:
+    """One section of the settings that `add_settings_argument` declares; raise UserError if one is wrong."""
+    return section(kind, arguments.settings[name])
+
+
+def add_analysis_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the flags of commands that analyse a trained model: the model, settings and device."""
+    add_settings_argument(parser)
+    add_path_argument(parser, "--model", "folder of a trained model")
+    add_device_arguments(parser)
+
+
 def add_measure_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the flags of commands that measure heads on pairs of token files and write a table."""
-    add_settings_argument(parser)
-    parser.add_argument("--model", type=Path, required=True, help="folder of a trained model")
-    parser.add_argument("--source", type=Path, required=True, help="token file of the source sentences")
-    parser.add_argument("--target", type=Path, required=True, help="token file of the reference translations")
-    parser.add_argument("--out", type=Path, required=True, help="table of heads to write")
-    add_device_arguments(parser)
+    add_analysis_arguments(parser)
+    add_path_argument(parser, "--source", "token file of the source sentences")
+    add_path_argument(parser, "--target", "token file of the reference translations")
+    add_path_argument(parser, "--out", "table of heads to write")
 
 
 def add_workers_argument(parser: argparse.ArgumentParser) -> None:
@@ -58,14 +72,10 @@ def languages_of(arguments: argparse.Namespace) -> tuple[str, str]:
 
 def add_masking_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the flags of commands that translate with masked heads."""
-    add_settings_argument(parser)
-    parser.add_argument("--model", type=Path, required=True, help="folder of a trained model")
-    parser.add_argument("--source", type=Path, required=True, help="token file of the test sentences")
-    parser.add_argument("--references", type=Path, required=True, help="plain text of their translations, or labels")
-    parser.add_argument(
-        "--target-bpe", type=Path, required=True, help="SentencePiece model of the target side, or its labels"
-    )
-    add_device_arguments(parser)
+    add_analysis_arguments(parser)
+    add_path_argument(parser, "--source", "token file of the test sentences")
+    add_path_argument(parser, "--references", "plain text of their translations, or labels")
+    add_path_argument(parser, "--target-bpe", "SentencePiece model of the target side, or its labels")
 
 
 def named_path(text: str) -> tuple[str, Path]:
@@ -98,9 +108,8 @@ def compared_corpus(text: str) -> tuple[str, str]:
 
 def add_roles_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the flags of commands that measure what encoder heads look at."""
-    parser.add_argument("--model", type=Path, required=True, help="folder of a trained model")
-    add_settings_argument(parser)
-    parser.add_argument("--source-bpe", type=Path, required=True, help="source SentencePiece model")
+    add_analysis_arguments(parser)
+    add_path_argument(parser, "--source-bpe", "source SentencePiece model")
     parser.add_argument(
         "--trees",
         type=named_path,
@@ -109,18 +118,18 @@ def add_roles_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="NAME=PATH",
         help="parsed source sentences, CoNLL-U, for one or more names under trees in the settings",
     )
-    parser.add_argument("--train-source", type=Path, required=True, help="token file for subword frequencies")
-    parser.add_argument("--out", type=Path, required=True, help="table to write")
+    add_path_argument(parser, "--train-source", "token file for subword frequencies")
+    add_path_argument(parser, "--out", "table to write")
 
 
 def add_training_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the flags of every training."""
     add_settings_argument(parser)
-    parser.add_argument("--data", type=Path, required=True, help="folder of the bpe stage")
-    parser.add_argument("--references", type=Path, required=True, help="plain text of the dev targets, for BLEU")
+    add_path_argument(parser, "--data", "folder of the bpe stage")
+    add_path_argument(parser, "--references", "plain text of the dev targets, for BLEU")
     parser.add_argument("--seed", type=int, required=True)
-    parser.add_argument("--model", type=Path, required=True, help="folder to write the model into")
-    parser.add_argument("--history", type=Path, required=True, help="training log to write, JSON lines")
+    add_path_argument(parser, "--model", "folder to write the model into")
+    add_path_argument(parser, "--history", "training log to write, JSON lines")
     parser.add_argument(
         "--save-every-seconds",
         type=float,
@@ -143,5 +152,5 @@ def add_gate_arguments(parser: argparse.ArgumentParser) -> None:
         help="a penalty in nats per target token per head, lam-0.05; or a number of heads to keep in the "
         "scope, keep-12, for each kind of attention, keep-4-6-8, or by differentiable subset pruning, dsp-12",
     )
-    parser.add_argument("--heads", type=Path, required=True, help="table of the gates to write")
-    parser.add_argument("--gates-log", type=Path, required=True, help="log of the gates closing to write, JSON lines")
+    add_path_argument(parser, "--heads", "table of the gates to write")
+    add_path_argument(parser, "--gates-log", "log of the gates closing to write, JSON lines")

@@ -1,22 +1,25 @@
 """The training job that a command's flags describe."""
 
-from __future__ import annotations
-
 import argparse
+from pathlib import Path
 
 from heads.base.provenance import made_by
 from heads.training.devices import label_of
 from heads.training.job import Job, begin
 
 
-def job_of(arguments: argparse.Namespace) -> Job:
-    """The training job that the flags of `add_training_arguments` describe, with device and processes ready."""
+def job_of(arguments: argparse.Namespace, **outputs: Path) -> Job:
+    """The training job that the flags of `add_training_arguments` describe, with device and processes ready.
+
+    outputs: paths of what only some trainings write, by their names in `Job`.
+    """
     device, processes = begin(arguments.device, arguments.threads, arguments.processes)
     return Job(
         content=arguments.settings,
         data=arguments.data,
         references=arguments.references,
         model=arguments.model,
+        history=arguments.history,
         seed=arguments.seed,
         save_every_seconds=arguments.save_every_seconds,
         device=device,
@@ -24,4 +27,5 @@ def job_of(arguments: argparse.Namespace) -> Job:
         provenance=made_by(
             seed=arguments.seed, device=label_of(device), threads=arguments.threads, processes=arguments.processes
         ),
+        **outputs,
     )

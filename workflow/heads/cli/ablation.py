@@ -1,38 +1,31 @@
 """BLEU with each head masked alone, and with each head left alone in its layer (Michel et al. 2019, 3)."""
 
-from __future__ import annotations
-
 import argparse
 from functools import partial
-from pathlib import Path
 
 from heads.analysis.ablation import CHOICE_COLUMNS, ablation_rows, choice_rows, columns_of, kept_alone, masked_alone
 from heads.analysis.masking import answers_of, load_with_heads, read_text
 from heads.base.files import write_tsv
-from heads.cli._flags import add_masking_arguments
+from heads.cli._flags import add_masking_arguments, add_path_argument, settings_of
 from heads.config.analyses import AblationSettings
-from heads.config.settings import section
 from heads.training.devices import label_of, pick
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the flags."""
     add_masking_arguments(parser)
-    parser.add_argument("--dev-source", type=Path, required=True, help="token file of the dev sentences")
-    parser.add_argument("--dev-references", type=Path, required=True, help="plain text of their translations")
-    parser.add_argument("--masked", type=Path, required=True, help="table to write: each head masked, on test")
-    parser.add_argument("--masked-dev", type=Path, required=True, help="the same on dev")
-    parser.add_argument(
-        "--alone", type=Path, required=True, help="table to write: each head alone in its layer, on test"
-    )
-    parser.add_argument("--alone-dev", type=Path, required=True, help="the same on dev")
-    parser.add_argument("--layers", type=Path, required=True, help="table to write: each layer with its best head only")
+    add_path_argument(parser, "--dev-source", "token file of the dev sentences")
+    add_path_argument(parser, "--dev-references", "plain text of their translations")
+    add_path_argument(parser, "--masked", "table to write: each head masked, on test")
+    add_path_argument(parser, "--masked-dev", "the same on dev")
+    add_path_argument(parser, "--alone", "table to write: each head alone in its layer, on test")
+    add_path_argument(parser, "--alone-dev", "the same on dev")
+    add_path_argument(parser, "--layers", "table to write: each layer with its best head only")
 
 
 def run(arguments: argparse.Namespace) -> str:
     """Mask, translate and score; write the five tables."""
     device = pick(arguments.device, arguments.threads)
-    settings = section(AblationSettings, arguments.settings["ablation"])
+    settings = settings_of(arguments, AblationSettings, "ablation")
     model = load_with_heads(arguments.model, device)
     dev = settings.model_copy(update={"sentences": settings.dev_sentences})
     answers, target = partial(answers_of, model, device, much_alike=True), arguments.target_bpe

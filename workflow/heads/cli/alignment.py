@@ -1,30 +1,22 @@
 """Write the word alignment of a split: the grammar's own, or the one that the corpus names."""
 
-from __future__ import annotations
-
 import argparse
-from pathlib import Path
 
 from heads.base.names import SIDES, SPLITS
-from heads.cli._flags import add_settings_argument
+from heads.cli._flags import add_path_argument, add_settings_argument
 from heads.config.corpus_entries import parse_corpus
 from heads.corpus.alignments import alignment_of, write_alignment
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the flags."""
     add_settings_argument(parser, "one entry of corpora")
     parser.add_argument("--split", choices=SPLITS, required=True, help="split whose pairs are aligned")
-    parser.add_argument("--downloads", type=Path, required=True, help="folder of the downloaded files")
+    add_path_argument(parser, "--downloads", "folder of the downloaded files")
     for side in SIDES:
-        parser.add_argument(f"--{side}", type=Path, required=True, help=f"plain text of the {side} side of the split")
-    parser.add_argument(
-        "--links", type=Path, required=True, help="file to write: links in Pharaoh format, one line per pair"
-    )
+        add_path_argument(parser, f"--{side}", f"plain text of the {side} side of the split")
+    add_path_argument(parser, "--links", "file to write: links in Pharaoh format, one line per pair")
     for side in SIDES:
-        parser.add_argument(
-            f"--{side}-words", type=Path, required=True, help="file to write: the text with spaces between its words"
-        )
+        add_path_argument(parser, f"--{side}-words", "file to write: the text with spaces between its words")
 
 
 def run(arguments: argparse.Namespace) -> None:

@@ -1,17 +1,13 @@
 """How well each cross-attention head agrees with a word alignment of dev pairs."""
 
-from __future__ import annotations
-
 import argparse
-from pathlib import Path
 
 from heads.analysis.alignment_heads import COLUMNS, alignment_heads
 from heads.analysis.alignment_pairs import golds_of
 from heads.analysis.attention_weights import attend_to_source
 from heads.base.files import write_tsv
-from heads.cli._flags import add_device_arguments, add_settings_argument
+from heads.cli._flags import add_analysis_arguments, add_path_argument, settings_of
 from heads.config.analyses import AlignmentHeadsSettings
-from heads.config.settings import section
 from heads.model.folder import load_folder
 from heads.syntax.pharaoh import aligned_pairs, lines_of
 from heads.text.encoding import vocabulary_of
@@ -19,23 +15,18 @@ from heads.training.devices import label_of, pick
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the flags."""
-    parser.add_argument("--model", type=Path, required=True, help="folder of a trained model")
-    add_settings_argument(parser)
+    add_analysis_arguments(parser)
     for side in ("source", "target"):
-        parser.add_argument(f"--{side}-bpe", type=Path, required=True, help=f"{side} SentencePiece model")
-        parser.add_argument(f"--{side}", type=Path, required=True, help=f"plain text of the {side} sentences")
-        parser.add_argument(
-            f"--{side}-words", type=Path, required=True, help="the same with spaces between the words that links count"
-        )
-    parser.add_argument("--links", type=Path, required=True, help="word alignment in Pharaoh format, one line per pair")
-    parser.add_argument("--out", type=Path, required=True, help="table to write")
-    add_device_arguments(parser)
+        add_path_argument(parser, f"--{side}-bpe", f"{side} SentencePiece model")
+        add_path_argument(parser, f"--{side}", f"plain text of the {side} sentences")
+        add_path_argument(parser, f"--{side}-words", "the same with spaces between the words that links count")
+    add_path_argument(parser, "--links", "word alignment in Pharaoh format, one line per pair")
+    add_path_argument(parser, "--out", "table to write")
 
 
 def run(arguments: argparse.Namespace) -> str:
     """Measure and write the table; report on standard error what is left out."""
-    settings = section(AlignmentHeadsSettings, arguments.settings["alignment_heads"])
+    settings = settings_of(arguments, AlignmentHeadsSettings, "alignment_heads")
     texts = [lines_of(path) for path in (arguments.source, arguments.target)]
     words = [lines_of(path) for path in (arguments.source_words, arguments.target_words)]
     pairs = aligned_pairs(lines_of(arguments.links), texts, words)

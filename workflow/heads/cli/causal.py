@@ -1,14 +1,11 @@
 """Which heads help, interfere or do neither, by gates fitted on frozen weights (Nam et al. 2025)."""
 
-from __future__ import annotations
-
 import argparse
 
 from heads.analysis.causal_gating import COLUMNS, causal_rows
 from heads.base.files import UserError, write_tsv
-from heads.cli._flags import add_measure_arguments
+from heads.cli._flags import add_measure_arguments, settings_of
 from heads.config.analyses import CausalSettings
-from heads.config.settings import section
 from heads.model.folder import load_model
 from heads.text.batches import measured_pairs
 from heads.text.vocabulary import Tokens
@@ -16,13 +13,12 @@ from heads.training.devices import label_of, pick
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the flags."""
     add_measure_arguments(parser)
 
 
 def run(arguments: argparse.Namespace) -> str:
     """Fit the gates and write the table."""
-    settings = section(CausalSettings, arguments.settings["causal"])
+    settings = settings_of(arguments, CausalSettings, "causal")
     if not settings.updates:
         raise UserError("causal.updates is 0, so no gates are fitted: set a number, such as 60.")
     device = pick(arguments.device, arguments.threads)

@@ -1,36 +1,31 @@
 """Predict the label of every test example, and compute accuracy and Matthews' correlation."""
 
-from __future__ import annotations
-
 import argparse
 import sys
-from pathlib import Path
 
 from heads.analysis.masking import answers_of, read_text
 from heads.analysis.metrics import labels_scored
 from heads.base.files import write_json, write_lines
 from heads.base.provenance import made_by
-from heads.cli._flags import add_masking_arguments
+from heads.cli._flags import add_masking_arguments, add_path_argument, settings_of
 from heads.config.analyses import TranslateSettings
-from heads.config.settings import section
 from heads.model.folder import load_classifier
 from heads.training.devices import label_of, pick
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the flags."""
     add_masking_arguments(parser)
-    parser.add_argument("--predictions", type=Path, required=True, help="labels to write, one per line")
-    parser.add_argument("--accuracy", type=Path, required=True, help="score to write, JSON")
+    add_path_argument(parser, "--predictions", "labels to write, one per line")
+    add_path_argument(parser, "--accuracy", "score to write, JSON")
 
 
 def run(arguments: argparse.Namespace) -> str:
     """Classify and score; write predictions and scores."""
     device = pick(arguments.device, arguments.threads)
-    settings = section(TranslateSettings, arguments.settings["translate"])
+    settings = settings_of(arguments, TranslateSettings, "translate")
     model = load_classifier(arguments.model).to(device)
-    given = read_text(arguments.source, arguments.references, arguments.target_bpe)
-    answer, wanted, _ = answers_of(model, device, given, settings)
+    text = read_text(arguments.source, arguments.references, arguments.target_bpe)
+    answer, wanted, _ = answers_of(model, device, text, settings)
     labels = answer(None)
     score = {"split": "test", **labels_scored(labels, wanted)}
     write_lines(arguments.predictions, labels)

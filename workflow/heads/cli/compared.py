@@ -1,30 +1,26 @@
 """Test whether each fine-tuned model with fewer heads scores differently from its unpruned model."""
 
-from __future__ import annotations
-
 import argparse
 from pathlib import Path
 
 from heads.analysis.choices import COMPARED_COLUMNS, compared_rows, metric_of
 from heads.base.files import read_lines, write_tsv
 from heads.base.runs import name_of
-from heads.cli._flags import add_settings_argument
+from heads.cli._flags import add_path_argument, add_settings_argument, settings_of
 from heads.config.analyses import SelectionSettings
-from heads.config.settings import section
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the flags."""
     add_settings_argument(parser)
-    parser.add_argument("--baseline", type=Path, required=True, help="folder of the unpruned run")
+    add_path_argument(parser, "--baseline", "folder of the unpruned run")
     parser.add_argument("--runs", type=Path, nargs="*", default=[], help="folders of the runs to compare with it")
-    parser.add_argument("--references", type=Path, required=True, help="plain text of the target side")
-    parser.add_argument("--out", type=Path, required=True, help="table to write")
+    add_path_argument(parser, "--references", "plain text of the target side")
+    add_path_argument(parser, "--out", "table to write")
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Read all translations, test them against the unpruned model's, and write the table."""
-    settings = section(SelectionSettings, arguments.settings["selection"])
+    settings = settings_of(arguments, SelectionSettings, "selection")
     runs = [(name_of(folder), folder) for folder in arguments.runs]
     rows = compared_rows(arguments.baseline, runs, read_lines(arguments.references), settings.resamples)
     write_tsv(arguments.out, rows, metric_of(arguments.baseline)[0].named(COMPARED_COLUMNS))

@@ -1,14 +1,11 @@
 """Confidence, the mean maximum attention weight, of each head on dev pairs."""
 
-from __future__ import annotations
-
 import argparse
 
 from heads.analysis.confidence import COLUMNS, confidence
 from heads.base.files import write_tsv
-from heads.cli._flags import add_measure_arguments
+from heads.cli._flags import add_measure_arguments, settings_of
 from heads.config.analyses import ConfidenceSettings
-from heads.config.settings import section
 from heads.model.folder import load_model
 from heads.text.batches import measured_pairs
 from heads.text.vocabulary import Tokens
@@ -16,13 +13,12 @@ from heads.training.devices import label_of, pick
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the flags."""
     add_measure_arguments(parser)
 
 
 def run(arguments: argparse.Namespace) -> str:
     """Measure and write the table."""
-    settings = section(ConfidenceSettings, arguments.settings["confidence"])
+    settings = settings_of(arguments, ConfidenceSettings, "confidence")
     device = pick(arguments.device, arguments.threads)
     model = load_model(arguments.model).to(device)
     pairs = measured_pairs(Tokens(arguments.source), Tokens(arguments.target), labelled=model.shape.alone)

@@ -1,16 +1,13 @@
 """Which target token's source heads look at: that of the one being written, the last or the next."""
 
-from __future__ import annotations
-
 import argparse
 from pathlib import Path
 
 from heads.analysis.alignment_pairs import golds_of, unlinked
 from heads.analysis.cross_attention_roles import COLUMNS, roles_of_cross_attention
 from heads.base.files import write_tsv
-from heads.cli._flags import add_device_arguments, add_settings_argument
+from heads.cli._flags import add_analysis_arguments, add_path_argument, settings_of
 from heads.config.analyses import AlignmentHeadsSettings
-from heads.config.settings import section
 from heads.model.folder import load_folder
 from heads.syntax.pharaoh import aligned_pairs, lines_of
 from heads.text.encoding import vocabulary_of
@@ -18,23 +15,20 @@ from heads.training.devices import label_of, pick
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the flags."""
-    parser.add_argument("--model", type=Path, required=True, help="folder of a trained model")
-    add_settings_argument(parser)
+    add_analysis_arguments(parser)
     for side in ("source", "target"):
-        parser.add_argument(f"--{side}-bpe", type=Path, required=True, help=f"{side} SentencePiece model")
-        parser.add_argument(f"--{side}", type=Path, required=True, help=f"plain text of the {side} sentences")
+        add_path_argument(parser, f"--{side}-bpe", f"{side} SentencePiece model")
+        add_path_argument(parser, f"--{side}", f"plain text of the {side} sentences")
         parser.add_argument(f"--{side}-words", type=Path, help="with --links: the same with spaces between words")
     parser.add_argument(
         "--links", type=Path, help="word alignment in Pharaoh format; default: by the model's own best aligner"
     )
-    parser.add_argument("--out", type=Path, required=True, help="table to write")
-    add_device_arguments(parser)
+    add_path_argument(parser, "--out", "table to write")
 
 
 def run(arguments: argparse.Namespace) -> str:
     """Measure and write the table."""
-    settings = section(AlignmentHeadsSettings, arguments.settings["alignment_heads"])
+    settings = settings_of(arguments, AlignmentHeadsSettings, "alignment_heads")
     vocabularies = [vocabulary_of(path) for path in (arguments.source_bpe, arguments.target_bpe)]
     texts = [lines_of(path) for path in (arguments.source, arguments.target)]
     given = arguments.links is not None

@@ -1,13 +1,11 @@
 """Translate sentences with a model, so that it or another model can be trained on the translations."""
 
-from __future__ import annotations
-
 import argparse
 import sys
 from functools import partial
 from pathlib import Path
 
-from heads.cli._flags import add_device_arguments
+from heads.cli._flags import add_device_arguments, add_path_argument
 from heads.config.corpus_parts import FileSpec
 from heads.corpus.documentation import documentation
 from heads.corpus.pairs import read_text
@@ -17,16 +15,15 @@ from heads.translation.stream import open_translator
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the flags."""
-    parser.add_argument("--model", type=Path, required=True, help="folder of the model, as written by import")
+    add_path_argument(parser, "--model", "folder of the model, as written by import")
     parser.add_argument("--sentences", type=int, required=True, help="number of sentences to translate")
     parser.add_argument("--after", type=int, default=0, help="number of sentences to skip first")
     parser.add_argument(
         "--text", type=Path, help="one sentence per line; default: the documentation of installed Python packages"
     )
     parser.add_argument("--member", help="name of the file to read if --text is an archive")
-    parser.add_argument("--source", type=Path, required=True, help="file to write: source sentences")
-    parser.add_argument("--target", type=Path, required=True, help="file to write: their translations")
+    add_path_argument(parser, "--source", "file to write: source sentences")
+    add_path_argument(parser, "--target", "file to write: their translations")
     add_device_arguments(parser)
 
 

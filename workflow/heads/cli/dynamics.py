@@ -1,18 +1,14 @@
 """Confidence and roles of encoder heads at several checkpoints of one training."""
 
-from __future__ import annotations
-
 import argparse
 import sys
-from pathlib import Path
 
 from heads.analysis.dynamics import COLUMNS, dynamics_rows
 from heads.analysis.role_trees import in_order_of, measurable
 from heads.analysis.roles import frequency_ranks
 from heads.base.files import write_tsv
-from heads.cli._flags import add_device_arguments, add_roles_arguments
+from heads.cli._flags import add_path_argument, add_roles_arguments, settings_of
 from heads.config.analyses import ConfidenceSettings, RolesSettings
-from heads.config.settings import section
 from heads.model.folder import load_model
 from heads.text.batches import measured_pairs
 from heads.text.encoding import vocabulary_of
@@ -22,18 +18,16 @@ from heads.training.devices import label_of, pick
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the flags."""
     add_roles_arguments(parser)
-    parser.add_argument("--checkpoints", type=Path, required=True, help="folder of the training's checkpoints")
-    parser.add_argument("--source", type=Path, required=True, help="token file of the sentences for confidence")
-    parser.add_argument("--target", type=Path, required=True, help="token file of their reference translations")
-    add_device_arguments(parser)
+    add_path_argument(parser, "--checkpoints", "folder of the training's checkpoints")
+    add_path_argument(parser, "--source", "token file of the sentences for confidence")
+    add_path_argument(parser, "--target", "token file of their reference translations")
 
 
 def run(arguments: argparse.Namespace) -> str:
     """Measure every checkpoint and the final model on the first treebank; write the table."""
-    content = arguments.settings
-    roles, how = section(RolesSettings, content["roles"]), section(ConfidenceSettings, content["confidence"])
+    roles = settings_of(arguments, RolesSettings, "roles")
+    how = settings_of(arguments, ConfidenceSettings, "confidence")
     treebank = next(iter(in_order_of(dict(arguments.trees), roles).values()))
     vocabulary = vocabulary_of(arguments.source_bpe)
     device = pick(arguments.device, arguments.threads)

@@ -1,7 +1,5 @@
 """Write the interactive page that shows runs and tables."""
 
-from __future__ import annotations
-
 import argparse
 import os
 from pathlib import Path
@@ -9,6 +7,7 @@ from pathlib import Path
 import pandas as pd
 
 from heads.base.files import write_text
+from heads.cli._flags import add_path_argument
 from heads.config.settings import gates_given
 from heads.explore.content import content
 from heads.explore.needs import EXPLORED
@@ -17,14 +16,13 @@ from heads.tables.reading import load_runs
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the flags."""
     parser.add_argument("--runs", required=True, nargs="+", type=Path, help="folders results/EXPERIMENT/RUN")
     parser.add_argument("--tables", nargs="*", type=Path, default=[], help="files table_NAME.tsv")
     parser.add_argument(
         "--gates", required=True, type=gates_given, help="hard_concrete settings of each experiment's gates, JSON"
     )
     parser.add_argument("--figures", nargs="*", type=Path, default=[], help="figures that claims link to")
-    parser.add_argument("--out", required=True, type=Path, help="the HTML file to write")
+    add_path_argument(parser, "--out", "the HTML file to write")
 
 
 def run(arguments: argparse.Namespace) -> None:

@@ -3,8 +3,6 @@
 heads export results/demo/pruned/all/lam-0.1/seed-1 --format ctranslate2 -o small
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 from pathlib import Path
@@ -19,7 +17,6 @@ from heads.translation.to_ctranslate2 import QUANTIZATIONS
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the flags."""
     add_model_argument(parser)
     parser.add_argument("-o", "--output", type=Path, required=True, help="folder to write")
     parser.add_argument(

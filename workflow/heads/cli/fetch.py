@@ -1,17 +1,14 @@
 """Download one file, resume a broken download, and check its SHA-256."""
 
-from __future__ import annotations
-
 import argparse
-from pathlib import Path
 
+from heads.cli._flags import add_path_argument
 from heads.corpus.fetch import fetch
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the flags."""
     parser.add_argument("--url", required=True, help="http(s) address of the file")
-    parser.add_argument("--out", type=Path, required=True, help="file to write")
+    add_path_argument(parser, "--out", "file to write")
     parser.add_argument("--sha256", help="expected checksum; default: that of the first download, which is recorded")
 
 

@@ -1,7 +1,5 @@
 """Draw one figure of one experiment, or of several together."""
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Callable
 from pathlib import Path
@@ -11,23 +9,19 @@ from matplotlib.figure import Figure
 
 from heads.base.files import UserError
 from heads.base.runs import run_of
-from heads.cli._flags import add_compared_argument
+from heads.cli._flags import add_compared_argument, add_path_argument
 from heads.config.settings import gates_given
-from heads.figures.closing import gates_closing, write_animation
 from heads.figures.cross_attention import alignment_heads, cross_attention
 from heads.figures.dependencies import dependency_scores, relative_positions
-from heads.figures.dynamics import dynamics
-from heads.figures.functions import functions_retained
-from heads.figures.gates import hard_concrete
-from heads.figures.importance import head_functions, relevance_all
+from heads.figures.functions import dynamics, functions_retained
+from heads.figures.gates import gates_closing, hard_concrete, write_animation
+from heads.figures.importance import head_functions, heads_needed, relevance_all
 from heads.figures.maps import attention_maps
 from heads.figures.measures import measures
 from heads.figures.michel import FIGURES as MICHEL_FIGURES
-from heads.figures.needed import heads_needed
 from heads.figures.needs import ACROSS, ANIMATED, FROM_SETTINGS, NEEDS
-from heads.figures.pruning import bleu_encoder_heads, heads_by_layer, heads_by_type, score_scratch
+from heads.figures.pruning import bleu_encoder_heads, heads_by_layer, heads_by_type, score_scratch, scratch_curves
 from heads.figures.scoreboard import scoreboard
-from heads.figures.scratch import scratch_curves
 from heads.figures.selection import selection
 from heads.figures.style import save, styled
 from heads.tables.reading import load_reference, load_runs
@@ -58,7 +52,6 @@ FIGURES: dict[str, Callable[..., Figure]] = {
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the flags."""
     parser.add_argument("--name", required=True, choices=FIGURES, help="which figure")
     parser.add_argument(
         "--runs",
@@ -71,8 +64,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--gates", type=gates_given, help=f"hard_concrete settings by experiment, JSON (for {', '.join(FROM_SETTINGS)})"
     )
     add_compared_argument(parser)
-    parser.add_argument("--out-pdf", required=True, type=Path, help="the PDF to write")
-    parser.add_argument("--out-png", required=True, type=Path, help="the PNG to write")
+    add_path_argument(parser, "--out-pdf", "the PDF to write")
+    add_path_argument(parser, "--out-png", "the PNG to write")
     parser.add_argument("--out-gif", type=Path, help=f"the animation to write as well (for {', '.join(ANIMATED)})")
 
 

@@ -3,8 +3,6 @@
 heads import firefox/en-pt -o my-model
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 from pathlib import Path
@@ -15,7 +13,6 @@ from heads.translation.opening import fetched, import_any
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the flags."""
     parser.add_argument(
         "model",
         help="a folder (Marian, save_pretrained), a name on the hub, or a Firefox translator such as firefox/en-de",

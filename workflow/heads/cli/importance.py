@@ -1,14 +1,11 @@
 """How much the loss depends on each head, to first order, on dev pairs (Michel et al. 2019, sec. 4.1)."""
 
-from __future__ import annotations
-
 import argparse
 
 from heads.analysis.importance import COLUMNS, importance_rows
 from heads.base.files import write_tsv
-from heads.cli._flags import add_measure_arguments
+from heads.cli._flags import add_measure_arguments, settings_of
 from heads.config.analyses import ImportanceSettings
-from heads.config.settings import section
 from heads.config.trainings import TrainingSettings
 from heads.model.folder import load_model
 from heads.text.batches import measured_pairs
@@ -17,15 +14,13 @@ from heads.training.devices import label_of, pick
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the flags."""
     add_measure_arguments(parser)
 
 
 def run(arguments: argparse.Namespace) -> str:
     """Measure and write the table."""
-    content = arguments.settings
-    settings = section(ImportanceSettings, content["importance"])
-    smoothing = section(TrainingSettings, content["training"]).label_smoothing
+    settings = settings_of(arguments, ImportanceSettings, "importance")
+    smoothing = settings_of(arguments, TrainingSettings, "training").label_smoothing
     device = pick(arguments.device, arguments.threads)
     model = load_model(arguments.model).to(device)
     # A sentence longer than a batch would break the bound on memory.

@@ -1,17 +1,11 @@
 """Use an external model, such as Firefox's or OPUS-MT's, as the unpruned one: as it is, or fine-tuned first."""
 
-from __future__ import annotations
-
 import argparse
-import json
-from pathlib import Path
 
-from heads.base.files import write_lines
 from heads.base.names import TASK, TRANSLATION
 from heads.base.seals import sha256_of
-from heads.cli._flags import add_training_arguments
+from heads.cli._flags import add_path_argument, add_training_arguments, settings_of
 from heads.cli._job import job_of
-from heads.config.settings import section
 from heads.config.trainings import BaselineSettings, TrainingSettings
 from heads.formats.registry import format_of
 from heads.model.grown import with_self_attention
@@ -22,25 +16,20 @@ from heads.translation.readers import READERS, Wishes
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the flags."""
     add_training_arguments(parser)
-    parser.add_argument(
-        "--checkpoints", type=Path, required=True, help="folder to write, with checkpoints of the training"
-    )
+    add_path_argument(parser, "--checkpoints", "folder to write, with checkpoints of the training")
 
 
 def run(arguments: argparse.Namespace) -> str:
     """Read the folder that the settings name, fine-tune the model if they say so, and write it."""
-    job = job_of(arguments)
-    content = job.content
-    settings, training = section(BaselineSettings, content["baseline"]), section(TrainingSettings, content["training"])
-    found, folder = format_of(settings.pretrained, content.get(TASK, TRANSLATION))
+    job = job_of(arguments, checkpoints=arguments.checkpoints)
+    settings = settings_of(arguments, BaselineSettings, "baseline")
+    training = settings_of(arguments, TrainingSettings, "training")
+    found, folder = format_of(settings.pretrained, arguments.settings.get(TASK, TRANSLATION))
     languages = (settings.source_language, settings.target_language)
     model = READERS[found.name](folder, Wishes("", settings.labels, arguments.seed, languages)).model()
     if not settings.fine_tuning_updates:
-        scores = save_untrained(job, model, training)
-        arguments.checkpoints.mkdir(parents=True, exist_ok=True)
-        write_lines(arguments.history, [json.dumps({"update": 0, "updates": 0, **scores})])
+        save_untrained(job, model, training)
         return label_of(job.device)
     new = NO_NEW_WEIGHTS
     if settings.decoder:
@@ -48,9 +37,7 @@ def run(arguments: argparse.Namespace) -> str:
         new = NewWeights(parameters, settings.new_weights_rate)
     length = settings.model_copy(update={"updates": settings.fine_tuning_updates})
     start = " ".join(["imported", *map(sha256_of, found.files(folder))])
-    unfinished = run_job(
+    run_job(
         job, model, training, length, start=start, updates_before=0, keep_at=length.keep_at, pretrained=True, new=new
     )
-    unfinished.write_checkpoints(arguments.checkpoints)
-    unfinished.finish({"train.jsonl": arguments.history})
     return label_of(job.device)

@@ -1,7 +1,5 @@
 """Keep an experiment's results: its rows of every table, a few figures, and how all of it was made."""
 
-from __future__ import annotations
-
 import argparse
 from pathlib import Path
 
@@ -10,7 +8,6 @@ from heads.base.lineage import jobs
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the flags."""
     parser.add_argument(
         "--experiment", required=True, help="a finished one; call this in the folder where Snakemake ran"
     )

@@ -1,15 +1,11 @@
 """Relevance of each head for the logits of the model's own translations of dev sentences."""
 
-from __future__ import annotations
-
 import argparse
-from pathlib import Path
 
 from heads.analysis.lrp.rows import COLUMNS, CONSERVATION_COLUMNS, generated, relevance_rows
 from heads.base.files import write_tsv
-from heads.cli._flags import add_measure_arguments
+from heads.cli._flags import add_measure_arguments, add_path_argument, settings_of
 from heads.config.analyses import LrpSettings
-from heads.config.settings import section
 from heads.model.folder import load_model
 from heads.text.batches import measured_pairs
 from heads.text.vocabulary import Tokens
@@ -17,17 +13,14 @@ from heads.training.devices import label_of, pick
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the flags."""
     add_measure_arguments(parser)
-    parser.add_argument(
-        "--conservation", type=Path, required=True, help="table to write: how much each sub-layer keeps"
-    )
+    add_path_argument(parser, "--conservation", "table to write: how much each sub-layer keeps")
 
 
 def run(arguments: argparse.Namespace) -> str:
     """Translate greedily, propagate relevance back from every step by every rule, and write the tables."""
     device = pick(arguments.device, arguments.threads)
-    settings = section(LrpSettings, arguments.settings["lrp"])
+    settings = settings_of(arguments, LrpSettings, "lrp")
     model = load_model(arguments.model).to(device)
     # A sentence longer than a batch would break the bound on memory.
     bound, alone = (settings.batch_tokens, "lrp.batch_tokens"), model.shape.alone

@@ -1,7 +1,5 @@
 """Attention maps of all heads for a few sentences, with the model's output."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import sys
@@ -9,9 +7,8 @@ from pathlib import Path
 
 from heads.analysis.maps_of_text import maps_of_lines, maps_of_sentences, read_examples, read_sentences
 from heads.base.files import UserError, write_text
-from heads.cli._flags import add_device_arguments, add_settings_argument
+from heads.cli._flags import add_analysis_arguments, add_path_argument, settings_of
 from heads.config.analyses import MapsSettings, TranslateSettings
-from heads.config.settings import section
 from heads.model.folder import load_model
 from heads.model.transformer import Transformer
 from heads.text.encoding import vocabulary_of
@@ -20,29 +17,23 @@ from heads.training.devices import label_of, pick
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the flags."""
-    parser.add_argument("--model", type=Path, required=True, help="folder of a trained model")
-    add_settings_argument(parser)
-    parser.add_argument("--source-bpe", type=Path, required=True, help="source SentencePiece model")
-    parser.add_argument(
-        "--target-bpe", type=Path, required=True, help="SentencePiece model of the target side, or its labels"
-    )
-    parser.add_argument(
+    add_analysis_arguments(parser)
+    add_path_argument(parser, "--source-bpe", "source SentencePiece model")
+    add_path_argument(parser, "--target-bpe", "SentencePiece model of the target side, or its labels")
+    add_path_argument(
+        parser,
         "--sentences",
-        type=Path,
-        required=True,
-        help="source sentences: CoNLL-U, or plain lines in a .txt; for a classifier, one example per line",
+        "source sentences: CoNLL-U, or plain lines in a .txt; for a classifier, one example per line",
     )
     parser.add_argument("--labels", type=Path, help="for examples: the correct label of each line")
     parser.add_argument("--trees", type=Path, help="for examples: the trees of their sentences in order, CoNLL-U")
-    parser.add_argument("--out", type=Path, required=True, help="JSON file to write")
-    add_device_arguments(parser)
+    add_path_argument(parser, "--out", "JSON file to write")
 
 
 def run(arguments: argparse.Namespace) -> str:
     """Choose sentences, translate them or predict their labels, and write the maps."""
-    content = arguments.settings
-    settings, search = section(MapsSettings, content["maps"]), section(TranslateSettings, content["translate"])
+    settings = settings_of(arguments, MapsSettings, "maps")
+    search = settings_of(arguments, TranslateSettings, "translate")
     device = pick(arguments.device, arguments.threads)
     model = load_model(arguments.model).to(device)
     source = vocabulary_of(arguments.source_bpe)

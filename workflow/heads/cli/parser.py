@@ -1,11 +1,9 @@
 """Parse the sentences of a treebank or of plain text with a folder of Stanza models."""
 
-from __future__ import annotations
-
 import argparse
 from pathlib import Path
 
-from heads.cli._flags import add_device_arguments
+from heads.cli._flags import add_device_arguments, add_path_argument
 from heads.syntax.conllu import read_conllu, write_conllu
 from heads.syntax.parsing import open_models, parse
 from heads.syntax.tokenising import read_text
@@ -13,13 +11,12 @@ from heads.training.devices import label_of, pick
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the flags."""
-    parser.add_argument("--model", type=Path, required=True, help="folder of Stanza models")
+    add_path_argument(parser, "--model", "folder of Stanza models")
     parser.add_argument("--language", required=True, help="language of the models, such as en")
     words = parser.add_mutually_exclusive_group(required=True)
     words.add_argument("--trees", type=Path, help="trees, CoNLL-U, whose words are parsed again")
     words.add_argument("--text", type=Path, help="plain text, one sentence per line, to tokenise and parse")
-    parser.add_argument("--parsed", type=Path, required=True, help="CoNLL-U file to write")
+    add_path_argument(parser, "--parsed", "CoNLL-U file to write")
     add_device_arguments(parser)
 
 

@@ -1,20 +1,17 @@
 """Attachment scores of a parse against the gold trees of the same words."""
 
-from __future__ import annotations
-
 import argparse
-from pathlib import Path
 
 from heads.base.files import write_tsv
+from heads.cli._flags import add_path_argument
 from heads.syntax.attachment_scores import COLUMNS, attachment_rows
 from heads.syntax.conllu import read_conllu
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the flags."""
-    parser.add_argument("--gold", type=Path, required=True, help="gold trees, CoNLL-U")
-    parser.add_argument("--parsed", type=Path, required=True, help="the same words parsed, CoNLL-U")
-    parser.add_argument("--scores", type=Path, required=True, help="table to write")
+    add_path_argument(parser, "--gold", "gold trees, CoNLL-U")
+    add_path_argument(parser, "--parsed", "the same words parsed, CoNLL-U")
+    add_path_argument(parser, "--scores", "table to write")
 
 
 def run(arguments: argparse.Namespace) -> None:

@@ -1,7 +1,5 @@
 """Run Snakemake with a progress line, and print the pruning table at the end."""
 
-from __future__ import annotations
-
 import argparse
 import time
 
@@ -13,7 +11,6 @@ once for each job that has ended: half a minute of computing for 200 jobs. Every
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the flags."""
     parser.add_argument("--cores", default="2", help="cores for Snakemake")
     parser.add_argument("snakemake", nargs="*", help="further arguments for Snakemake, after --")
 

@@ -4,8 +4,6 @@ heads prune firefox/en-pt text.en --keep 32 -o small
 heads prune firefox/en-pt text.en --loss 0.5 -o small
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 from functools import partial
@@ -23,7 +21,6 @@ from heads.translation.opening import opened
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the flags."""
     add_model_argument(parser)
     parser.add_argument("text", type=Path, help="text to read, one sentence or example per line; a tenth is held out")
     parser.add_argument("-o", "--output", type=Path, required=True, help="folder to write, with a page beside it")

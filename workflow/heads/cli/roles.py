@@ -1,16 +1,12 @@
 """Which encoder heads are positional, syntactic or look at rare words, on parsed sentences."""
 
-from __future__ import annotations
-
 import argparse
-from pathlib import Path
 
 from heads.analysis.role_trees import in_order_of, roles_on_trees
 from heads.analysis.roles import COLUMNS, POSITION_COLUMNS, frequency_ranks
 from heads.base.files import write_tsv
-from heads.cli._flags import add_device_arguments, add_roles_arguments
+from heads.cli._flags import add_path_argument, add_roles_arguments, settings_of
 from heads.config.analyses import RolesSettings
-from heads.config.settings import section
 from heads.model.folder import load_model
 from heads.syntax.alignment import ALIGNMENT_COLUMNS
 from heads.text.encoding import vocabulary_of
@@ -19,20 +15,14 @@ from heads.training.devices import label_of, pick
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the flags."""
     add_roles_arguments(parser)
-    parser.add_argument(
-        "--alignment", type=Path, required=True, help="table to write: counts of sentences measured and left out"
-    )
-    parser.add_argument(
-        "--positions", type=Path, required=True, help="table to write: positions of the dependents of each relation"
-    )
-    add_device_arguments(parser)
+    add_path_argument(parser, "--alignment", "table to write: counts of sentences measured and left out")
+    add_path_argument(parser, "--positions", "table to write: positions of the dependents of each relation")
 
 
 def run(arguments: argparse.Namespace) -> str:
     """Measure heads on the trees of every source and write all tables; report on standard error what is missing."""
-    settings = section(RolesSettings, arguments.settings["roles"])
+    settings = settings_of(arguments, RolesSettings, "roles")
     treebanks = in_order_of(dict(arguments.trees), settings)
     vocabulary = vocabulary_of(arguments.source_bpe)
     device = pick(arguments.device, arguments.threads)

@@ -1,7 +1,5 @@
 """Translate the test set by beam search and score it with sacrebleu."""
 
-from __future__ import annotations
-
 import argparse
 import sys
 from pathlib import Path
@@ -9,9 +7,8 @@ from pathlib import Path
 from heads.base.files import read_lines, write_json, write_lines, write_tsv
 from heads.base.names import REFERENCES
 from heads.base.provenance import made_by
-from heads.cli._flags import add_device_arguments, add_settings_argument
+from heads.cli._flags import add_analysis_arguments, add_path_argument, settings_of
 from heads.config.analyses import TranslateSettings
-from heads.config.settings import section
 from heads.model.folder import load_folder
 from heads.text.encoding import vocabulary_of
 from heads.text.vocabulary import Tokens
@@ -24,24 +21,21 @@ SCORES = (("BLEU", "bleu", "signature"), ("chrF", "chrf", "chrf_signature"))
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the flags."""
-    add_settings_argument(parser)
-    parser.add_argument("--model", type=Path, required=True, help="folder of a trained model")
-    parser.add_argument("--source", type=Path, required=True, help="token file of the source side")
+    add_analysis_arguments(parser)
+    add_path_argument(parser, "--source", "token file of the source side")
     parser.add_argument("--text", type=Path, help="plain text of the source side, to score as if it were a translation")
-    parser.add_argument("--references", type=Path, required=True, help="plain text of the target side")
+    add_path_argument(parser, "--references", "plain text of the target side")
     parser.add_argument("--against", default=REFERENCES, help="what the references are, if a model wrote them")
-    parser.add_argument("--target-bpe", type=Path, required=True, help="SentencePiece model of the target side")
-    parser.add_argument("--translations", type=Path, required=True, help="translations to write")
-    parser.add_argument("--bleu", type=Path, required=True, help="score to write, JSON")
+    add_path_argument(parser, "--target-bpe", "SentencePiece model of the target side")
+    add_path_argument(parser, "--translations", "translations to write")
+    add_path_argument(parser, "--bleu", "score to write, JSON")
     parser.add_argument("--statistics", type=Path, help="table to write: the counts behind BLEU in each sentence")
-    add_device_arguments(parser)
 
 
 def run(arguments: argparse.Namespace) -> str:
     """Translate, score, and write everything."""
     device = pick(arguments.device, arguments.threads)
-    settings = section(TranslateSettings, arguments.settings["translate"])
+    settings = settings_of(arguments, TranslateSettings, "translate")
     model = load_folder(arguments.model).to(device)
     source, vocabulary = Tokens(arguments.source), vocabulary_of(arguments.target_bpe)
     references = read_lines(arguments.references)

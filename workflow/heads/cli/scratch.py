@@ -1,17 +1,13 @@
 """Train a model with the heads that pruning left, from a fresh initialisation."""
 
-from __future__ import annotations
-
 import argparse
-from pathlib import Path
 
 import torch
 
-from heads.cli._flags import add_training_arguments
+from heads.cli._flags import add_path_argument, add_training_arguments, settings_of
 from heads.cli._job import job_of
-from heads.config.settings import section
 from heads.config.trainings import ScratchSettings, TrainingSettings
-from heads.model.build import model_of
+from heads.model.folder import model_of
 from heads.model.head_removal import pruned_shape, read_open_heads
 from heads.model.shape import shape_of
 from heads.training.devices import label_of
@@ -19,22 +15,19 @@ from heads.training.job import run_job
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the flags."""
     add_training_arguments(parser)
-    parser.add_argument("--unpruned", type=Path, required=True, help="folder of the baseline, for its shape")
-    parser.add_argument("--heads", type=Path, required=True, help="table of the heads that the pruned model kept")
+    add_path_argument(parser, "--unpruned", "folder of the baseline, for its shape")
+    add_path_argument(parser, "--heads", "table of the heads that the pruned model kept")
 
 
 def run(arguments: argparse.Namespace) -> str:
     """Train a new model with the same heads as the pruned one."""
     job = job_of(arguments)
-    content = job.content
     unpruned = shape_of(arguments.unpruned)
     shape = pruned_shape(unpruned, read_open_heads(arguments.heads, unpruned))
     torch.manual_seed(arguments.seed)
-    settings = section(ScratchSettings, content["scratch"])
-    training = settings.trained_by(section(TrainingSettings, content["training"]))
+    settings = settings_of(arguments, ScratchSettings, "scratch")
+    training = settings.trained_by(settings_of(arguments, TrainingSettings, "training"))
     start = f"scratch {sorted(shape.live_heads.items())}"
-    unfinished = run_job(job, model_of(shape), training, settings, start=start, updates_before=0)
-    unfinished.finish({"train.jsonl": arguments.history})
+    run_job(job, model_of(shape), training, settings, start=start, updates_before=0)
     return label_of(job.device)

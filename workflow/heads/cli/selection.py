@@ -1,29 +1,24 @@
 """Choose which heads of the unpruned model each method keeps, for every budget."""
 
-from __future__ import annotations
-
 import argparse
-from pathlib import Path
 
 from heads.base.files import write_tsv
 from heads.base.targets import Target
-from heads.cli._flags import add_settings_argument
+from heads.cli._flags import add_path_argument, add_settings_argument, settings_of
 from heads.config.analyses import SelectionSettings
-from heads.config.settings import section
 from heads.pruning.criteria import COLUMNS, read_measured, selection_rows
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the flags."""
     add_settings_argument(parser)
-    parser.add_argument("--baseline", type=Path, required=True, help="folder of the unpruned run and its measures")
+    add_path_argument(parser, "--baseline", "folder of the unpruned run and its measures")
     parser.add_argument("--targets", nargs="*", default=[], help="choices to make, such as example_layer-9 random2-12")
-    parser.add_argument("--out", type=Path, required=True, help="table to write")
+    add_path_argument(parser, "--out", "table to write")
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Read the measures that the methods need, choose heads, and write the table."""
-    settings = section(SelectionSettings, arguments.settings["selection"])
+    settings = settings_of(arguments, SelectionSettings, "selection")
     targets = [Target.parse(text, by_gates=False) for text in arguments.targets]
     measured = read_measured(arguments.baseline, targets)
     write_tsv(arguments.out, selection_rows(targets, measured, settings.at_least), COLUMNS)

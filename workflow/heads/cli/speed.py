@@ -1,26 +1,22 @@
 """Time pruned models against the unpruned one, in turns in one process, on the CPU and on a GPU."""
 
-from __future__ import annotations
-
 import argparse
 from pathlib import Path
 
 from heads.analysis.speed import COLUMNS, time_on
 from heads.base.files import UserError, write_tsv
 from heads.base.runs import name_of
-from heads.cli._flags import add_settings_argument
+from heads.cli._flags import add_path_argument, add_settings_argument, settings_of
 from heads.config.analyses import SpeedSettings
-from heads.config.settings import section
 from heads.training.devices import label_of, pick_each
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the flags."""
     add_settings_argument(parser)
-    parser.add_argument("--baseline", type=Path, required=True, help="folder of the unpruned run")
+    add_path_argument(parser, "--baseline", "folder of the unpruned run")
     parser.add_argument("--runs", type=Path, nargs="+", required=True, help="folders of the runs to compare with it")
-    parser.add_argument("--source", type=Path, required=True, help="token file to translate")
-    parser.add_argument("--out", type=Path, required=True, help="table to write")
+    add_path_argument(parser, "--source", "token file to translate")
+    add_path_argument(parser, "--out", "table to write")
     parser.add_argument(
         "--device",
         nargs="+",
@@ -33,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> str:
     """Load all models, time them in turn on each device, and write the table."""
     devices = pick_each(arguments.device, arguments.threads)
-    settings = section(SpeedSettings, arguments.settings["speed"])
+    settings = settings_of(arguments, SpeedSettings, "speed")
     folders = {name_of(folder): folder for folder in (arguments.baseline, *arguments.runs)}
     if len(folders) <= len(arguments.runs):
         raise UserError("--baseline and --runs name a run twice: name each once.")

@@ -1,19 +1,15 @@
 """Gather one table from many runs."""
 
-from __future__ import annotations
-
 import argparse
 from pathlib import Path
 
 from heads.base.files import UserError
-from heads.cli._flags import add_compared_argument
-from heads.tables.gathering import TABLES, corpora_gathered, gathered
-from heads.tables.parser import parser_table
-from heads.tables.writing import write_frame
+from heads.cli._flags import add_compared_argument, add_path_argument
+from heads.tables.corpus import corpus_table, parser_table
+from heads.tables.gathering import TABLES, gathered, write_frame
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the flags."""
     parser.add_argument("--name", required=True, choices=[*TABLES, "corpus", "parser"], help="which table")
     parser.add_argument(
         "--runs",
@@ -29,7 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--corpora", nargs="*", type=Path, default=[], help="for corpus: the corpus folder of each experiment"
     )
     add_compared_argument(parser)
-    parser.add_argument("--out", required=True, type=Path, help="the tab-separated file to write")
+    add_path_argument(parser, "--out", "the tab-separated file to write")
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -37,7 +33,7 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.name == "parser":
         table = parser_table(arguments.experiments)
     elif arguments.name == "corpus":
-        table = corpora_gathered(arguments.experiments, arguments.corpora)
+        table = corpus_table(arguments.experiments, arguments.corpora)
     elif not arguments.runs:
         raise UserError("--runs names no run: give folders such as results/demo/baseline/seed-1.")
     else:

@@ -1,11 +1,8 @@
 """Write the gold dependency trees of a split's source sentences, or a treebank instead, as CoNLL-U."""
 
-from __future__ import annotations
-
 import argparse
-from pathlib import Path
 
-from heads.cli._flags import add_settings_argument
+from heads.cli._flags import add_path_argument, add_settings_argument
 from heads.config.corpora import GrammarCorpus, GrammarPairsCorpus
 from heads.config.corpus_entries import parse_corpus
 from heads.corpus.splits import text_name
@@ -14,13 +11,10 @@ from heads.syntax.conllu import write_conllu
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the flags."""
     add_settings_argument(parser, "one entry of corpora")
     parser.add_argument("--split", choices=("train", "dev", "test"), required=True, help="split whose trees to write")
-    parser.add_argument("--downloads", type=Path, required=True, help="folder of the downloaded files")
-    parser.add_argument(
-        "--out", type=Path, required=True, help="CoNLL-U file to write, in the folder of the built corpus"
-    )
+    add_path_argument(parser, "--downloads", "folder of the downloaded files")
+    add_path_argument(parser, "--out", "CoNLL-U file to write, in the folder of the built corpus")
 
 
 def run(arguments: argparse.Namespace) -> None:

@@ -40,7 +40,8 @@ label alone.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import PurePath
 from typing import Any
 
 import pandas as pd
@@ -61,15 +62,25 @@ from heads.base.names import (
 from heads.base.runs import Run
 from heads.base.targets import Target
 from heads.config.trainings import HardConcrete
-from heads.explore.claims import claims_of
-from heads.explore.curves import points_of
 from heads.explore.head_rows import head_rows, measures_of
-from heads.explore.wording import GROWN, METRICS, asked_of, name_of, run_in
+from heads.explore.needs import figure_of
+from heads.explore.wording import GROWN, METRICS, asked_of, name_of, number, run_in
+from heads.tables.picking import is_control
 from heads.tables.reading import SCORED, Frames
 
 SHOWN = ("number", "words", "relations", "tree_heads", "subwords", "membership", "wanted")
 ANSWER = {TRANSLATION: "translation", CLASSIFICATION: "label", EMBEDDING: ""}
 """The key in maps.json of a model's output for a sentence, by task; "" if there is none."""
+OTHER_SCORES = {
+    "score_scratch": ("from scratch", "scratch"),
+    "score_trained_on": ("same heads, trained on", "selected"),
+}
+"""By column of table_pruning.tsv: the series, and the kind of run that has this score."""
+CLAIM_NUMBERS = ("paper", "paper_of", "ours", "of", "relative_percent", "low", "high", "p_value")
+CLAIM_TEXTS = ("claim", "rule", "other_readings", "source", "tag")
+OF_ALL = "figures"
+"""The folder of figures that show all experiments in one."""
+CLAIM_KEYS = ["metric", "claim", "measure", "rule"]
 Record = dict[str, Any]
 
 
@@ -117,6 +128,7 @@ def _experiment(
         f"the likeliest label alone has {base['majority']:.1f} %" if base["metric"] == ACCURACY else base["signature"]
     )
     shown = SHOWN if ANSWER[task] else SHOWN[:-1]
+    maps: list[Record] = next(iter(mine["maps.json"][mine["maps.json"]["kind"] == "baseline"]["maps"]), [])
     own_tables = {key: own(table) for key, table in tables.items() if "seed" in table}
     return {
         "name": name,
@@ -131,12 +143,12 @@ def _experiment(
         "note": GROWN if models["grown"].any() else "",
         "measures": measures_of(task, metric["name"], own_tables.get("measures"), mine["alignment_heads.tsv"]),
         "table": head_rows(mine, own_tables),
-        "sentences": [{key: one[key] for key in shown if key in one} for one in _maps_of(mine, "baseline")],
+        "sentences": [{key: one[key] for key in shown if key in one} for one in maps],
         "models": _models(mine, ANSWER[task]),
-        "points": points_of(own_tables),
+        "points": _points(own_tables),
         "closing": _closing(mine["gates.jsonl"]),
         "concrete": _concrete(mine["heads.tsv"], distribution),
-        "claims": claims_of(name, tables.get("claims"), tables.get("scoreboard"), figures),
+        "claims": _claims(name, tables.get("claims"), tables.get("scoreboard"), figures),
     }
 
 
@@ -148,11 +160,6 @@ def _grouped(frame: pd.DataFrame) -> list[tuple[Run, pd.DataFrame]]:
     return sorted(
         found, key=lambda one: (kinds.index(one[0].kind), one[0].scope or "", one[0].target or Target.of_penalty(0))
     )
-
-
-def _maps_of(frames: Frames, kind: str) -> list[Record]:
-    maps = frames["maps.json"][frames["maps.json"]["kind"] == kind]["maps"]
-    return list(maps.iloc[0]) if len(maps) else []
 
 
 def _models(frames: Frames, answer: str) -> list[Record]:
@@ -174,6 +181,48 @@ def _models(frames: Frames, answer: str) -> list[Record]:
             "attention": [one["weights"] for one in kept] if kept and whole else None,
         })  # fmt: skip
     return found
+
+
+def _points(tables: Mapping[str, pd.DataFrame]) -> list[Record]:
+    """Score and number of heads of each model: pruned ones, the same from scratch, the control and other choices.
+
+    tables: `pruning` and `selection` of one experiment and seed, if they exist.
+    """
+    points = _pruned(tables["pruning"]) if "pruning" in tables else []
+    return points + (_chosen(tables["selection"]) if "selection" in tables else [])
+
+
+def _pruned(table: pd.DataFrame) -> list[Record]:
+    table = table.fillna(dict.fromkeys(("scope", "method", "lam", "keep"), ""))
+    points = []
+    for row, control in zip(table.to_dict("records"), is_control(table), strict=True):
+        run = run_in(row)
+        series = "unpruned" if run.kind == "baseline" else "control" if control else "pruned"
+        place = {"scope": row["scope"], "kept": int(row["total"]), "of": int(row["of"])}
+        name = name_of(run, whole=place["kept"] == place["of"])
+        point = {"run": run.folder, "series": series, "name": name, **place, "score": number(row["score"])}
+        points.append(point)
+        for column, (name, kind) in OTHER_SCORES.items():
+            if series == "pruned" and number(row[column]) is not None:
+                folder = run.folder.replace("pruned", kind, 1)
+                other = {"run": folder, "series": name, "name": f"{name}, {asked_of(run.target)}"}
+                points.append(point | other | {"score": number(row[column])})
+    return points
+
+
+def _chosen(table: pd.DataFrame) -> list[Record]:
+    """Points of heads chosen at random or by other means than gates, either masked or fine-tuned."""
+    points = []
+    for row in table.to_dict("records"):
+        if row["treatment"] not in ("masked", "trained on") or Target.parse(str(row["target"])).hard_concrete:
+            continue
+        folder = "" if row["treatment"] == "masked" else f"selected/all/{row['target']}/seed-{row['seed']}"
+        chosen = "random" if row["method"] == "random" else "other choices"
+        points.append({
+            "run": folder, "series": f"{chosen}, {row['treatment']}", "name": f"{row['target']}, {row['treatment']}",
+            "scope": "all", "kept": int(row["kept"]), "of": int(row["of"]), "score": number(row["score"]),
+        })  # fmt: skip
+    return points
 
 
 def _gated(run: Run) -> Record:
@@ -199,3 +248,34 @@ def _concrete(heads: pd.DataFrame, distribution: HardConcrete) -> Record:
     ]
     names = ("temperature", "low", "high", "log_alpha_init")
     return {**{name: getattr(distribution, name) for name in names}, "trained": trained}
+
+
+def _claims(
+    experiment: str, claims: pd.DataFrame | None, board: pd.DataFrame | None, figures: Sequence[str]
+) -> list[Record]:
+    """A record for each claim, in the order of the scoreboard.
+
+    claims, board: table_claims.tsv and table_scoreboard.tsv of all experiments. With several seeds, their mean is used.
+    figures: paths of figures relative to the page, of this experiment or of all in one.
+    """
+    if claims is None or board is None:
+        return []
+    own = claims[claims["experiment"] == experiment]
+    means = own[own["seed"].astype(str) == "mean"]
+    own = (means if len(means) else own).fillna(dict.fromkeys((*CLAIM_TEXTS, "holds"), ""))
+    named = board[[*CLAIM_KEYS, "study", "topic", "name"]].fillna({"rule": ""})
+    return [
+        {
+            **{name: row[name] for name in ("study", "topic", "name", *CLAIM_TEXTS)},
+            **{name: number(row[name]) for name in CLAIM_NUMBERS},
+            "verdict": row["holds"] or "not measured",
+            "figure": _path_of(figure_of(row["source"], row["topic"]), experiment, figures),
+        }
+        for row in named.merge(own, on=CLAIM_KEYS, validate="one_to_one").to_dict("records")
+    ]
+
+
+def _path_of(name: str, experiment: str, figures: Sequence[str]) -> str:
+    """Path of the figure with this name, of this experiment or of all in one; "" if there is none."""
+    mine = [path for path in figures if PurePath(path).stem == name]
+    return next((path for path in mine if PurePath(path).parent.name in (experiment, OF_ALL)), "")

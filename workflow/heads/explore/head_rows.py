@@ -17,6 +17,8 @@ from heads.tables.roles import head_functions
 
 Place = tuple[str, int, int]
 """Kind of attention, layer and head."""
+Tried = tuple[list[dict[str, Any]], str]
+"""The roles that a head was tested for, and its label."""
 NOTHING = pd.DataFrame()
 ROLE = {"accuracy": "accuracy", "low": "low", "high": "high", "baseline": "baseline"}
 """The numbers shown for a role of an encoder head, each with its column in `roles.tsv`."""
@@ -47,10 +49,14 @@ def head_rows(frames: Frames, tables: Mapping[str, pd.DataFrame]) -> list[dict[s
         by_head(tables[name].to_dict("records") if name in tables else ()) for name in ("measures", "michel_table1")
     )
     roles = frames["roles.tsv"][frames["roles.tsv"]["kind"] == "baseline"]
-    known = _roles(first_of(roles, "trees")) if len(roles) else {}
+    known: dict[Place, Tried] = {}
+    functions: dict[Place, str] = {}
+    if len(roles):
+        known = _roles(first_of(roles, "trees"))
+        named = head_functions({"model.json": heads, "roles.tsv": roles})
+        functions = {("enc_self", int(row.layer), int(row.head)): str(row.function) for row in named.itertuples()}
     if len(cross := frames.get(CROSS_ATTENTION, NOTHING)):
         known |= _cross_roles(cross)
-    functions = _functions(heads, roles) if len(roles) else {}
     links = frames["alignment_heads.tsv"]
     aligned = _alignments(links) if len(links) else {}
     functions |= {place: "alignment" if one["aligns"] else "other" for place, one in aligned.items()}
@@ -87,12 +93,7 @@ def _alignments(rows: pd.DataFrame) -> dict[Place, dict[str, Any]]:
     }
 
 
-def _functions(heads: pd.DataFrame, roles: pd.DataFrame) -> dict[Place, str]:
-    found = head_functions({"model.json": heads, "roles.tsv": roles})[["layer", "head", "function"]]
-    return {("enc_self", int(layer), int(head)): str(name) for layer, head, name in found.itertuples(index=False)}
-
-
-def _roles(roles: pd.DataFrame) -> dict[Place, tuple[list[dict[str, Any]], str]]:
+def _roles(roles: pd.DataFrame) -> dict[Place, Tried]:
     """For each encoder head, the roles that it was tested for and its label as in the paper's figures."""
     found = {}
     for (layer, head), rows in roles.groupby(["layer", "head"]):
@@ -102,7 +103,7 @@ def _roles(roles: pd.DataFrame) -> dict[Place, tuple[list[dict[str, Any]], str]]
     return found
 
 
-def _cross_roles(rows: pd.DataFrame) -> dict[Place, tuple[list[dict[str, Any]], str]]:
+def _cross_roles(rows: pd.DataFrame) -> dict[Place, Tried]:
     """For each cross-attention head, the roles that it was tested for and a word for its clearest role."""
     found = {}
     for (layer, head), own in rows[rows["cases"] > 0].groupby(["layer", "head"]):

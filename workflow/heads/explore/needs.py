@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from heads.tables.needs import BOTH, EITHER, SCORE, Need
+from heads.tables.needs import BOTH, SCORE, Need
 
 CROSS_ATTENTION = "cross_attention_roles.tsv"
 """The target token whose source each cross-attention head looks at; only for translation models."""
@@ -14,10 +14,8 @@ EXPLORED = Need(
         "pruned": ("model.json", *SCORE, "maps.json"),
         "scratch": ("model.json", *SCORE),
     },
-    (),
     optional=("roles.tsv", "alignment_heads.tsv", CROSS_ATTENTION),
     driven=True,
-    tasks=EITHER,
 )
 TABLES = ("measures", "michel_table1", "pruning", "selection", "claims", "scoreboard")
 """The tables that the page shows; if one is missing, the page shows less."""

@@ -9,8 +9,7 @@ from typing import Any
 from heads.base.names import ACCURACY, BLEU, COSINE, TRANSLATION
 from heads.base.runs import Run
 from heads.base.targets import Target
-from heads.tables.labels import reading_label
-from heads.tables.relevance import PREFIX, is_shown, reading_of
+from heads.tables.labels import PREFIX, is_shown, reading_label, reading_of
 
 METRICS = {
     BLEU: {"name": "BLEU", "unit": ""},
@@ -71,7 +70,7 @@ HOW = {
     "signed of sums": "signed, from relevance first summed over all steps",
     "absolute": "absolute values, mean over steps",
 }
-"""Descriptions of `heads.tables.relevance.SHARES`."""
+"""Descriptions of `heads.tables.labels.SHARES`."""
 
 OF_LABELS = {
     "on all kinds of attention": "on all heads",

@@ -13,7 +13,7 @@ from matplotlib.patches import Rectangle
 from matplotlib.ticker import MaxNLocator
 
 from heads.figures.style import colour_bar, first_seed, heat_map, matrix, new_figure, panel, seed_note
-from heads.tables.alignment import best_heads
+from heads.tables.cross_attention import best_heads
 from heads.tables.labels import MINUS
 from heads.tables.picking import first_of, in_order, is_control, pruned_by_gates
 from heads.tables.reading import Frames

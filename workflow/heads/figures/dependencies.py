@@ -46,8 +46,10 @@ def relative_positions(frames: Frames, paper: pd.DataFrame, experiment: str) -> 
     panels = cast(list[Axes], list(axes.flat))
     for number, (each, relation) in enumerate(zip(panels, relations, strict=False)):
         _places(each, stand[stand["relation"] == relation])
-        for corpus, share in _paper_baselines(paper, relation).items():
-            each.axhline(share, color=PAPER_COLOURS[corpus], label=f"best fixed offset in the paper, {corpus}")
+        # The same in both directions.
+        for corpus, share in paper[paper["relation"] == relation].groupby("corpus", sort=False)["baseline_percent"]:
+            label = f"best fixed offset in the paper, {corpus}"
+            each.axhline(float(share.iloc[0]), color=PAPER_COLOURS[str(corpus)], label=label)
         panel(each, "abcdefghijklmnopqrstuvwxyz"[number % 26], relation)
     for each in panels[len(relations) :]:
         each.set_axis_off()
@@ -86,12 +88,6 @@ def _places(axes: Axes, stand: pd.DataFrame) -> None:
     axes.set_xticks(ticks, [ends.get(tick, str(tick).replace("-", MINUS)) for tick in ticks])
     axes.set_ylim(0, 100)
     axes.grid(visible=False, axis="x")
-
-
-def _paper_baselines(paper: pd.DataFrame, relation: str) -> dict[str, float]:
-    """Accuracy of the best fixed offset on each of the paper's corpora, in percent; the same in both directions."""
-    same = paper[paper["relation"] == relation]
-    return {str(corpus): float(rows["baseline_percent"].iloc[0]) for corpus, rows in same.groupby("corpus", sort=False)}
 
 
 def dependency_scores(frames: Frames, paper: pd.DataFrame, experiment: str) -> Figure:

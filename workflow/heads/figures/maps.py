@@ -78,7 +78,8 @@ def attention_maps(frames: Frames, experiment: str) -> Figure:
 
 def _map(axes: Axes, sentence: dict[str, Any], weights: NDArray[np.float64], chosen: Any) -> None:
     axes.imshow(weights, cmap="Blues", vmin=0, vmax=1, aspect="equal")
-    places, words = range(len(weights)), [_short(word) for word in sentence["words"]]
+    places = range(len(weights))
+    words = [word if len(word) <= 12 else f"{word[:11]}…" for word in sentence["words"]]
     axes.set_xticks(places, words, rotation=90, fontsize=5)
     axes.set_yticks(places, words, fontsize=5)
     axes.tick_params(length=0, pad=1.5)
@@ -89,10 +90,6 @@ def _map(axes: Axes, sentence: dict[str, Any], weights: NDArray[np.float64], cho
     for row, column in gold_cells(sentence, chosen.name) if chosen.role == "syntactic" else []:
         axes.add_patch(Rectangle((column - 0.5, row - 0.5), 1, 1, fill=False, edgecolor=GOLD, linewidth=1.1))
     axes.set_xlabel(_caption(chosen), fontsize=6, labelpad=3)
-
-
-def _short(word: str) -> str:
-    return word if len(word) <= 12 else word[:11] + "…"
 
 
 def _caption(chosen: Any) -> str:

@@ -14,11 +14,9 @@ from matplotlib.figure import Figure, SubFigure
 
 from heads.base.names import ATTENTION_LABELS, ATTENTIONS
 from heads.figures.style import FULL_WIDTH, coloured_cells, first_seed, panel, score_name, seed_note, shared_legend
-from heads.tables.correlations import SIGNIFICANT, correlate
-from heads.tables.labels import MINUS, reading_label
-from heads.tables.measures import measure_names, measures_table
+from heads.tables.labels import MINUS, PREFIX, SIDE_BY_SIDE, reading_label, reading_of, relevance_columns, side_by_side
+from heads.tables.measures import SIGNIFICANT, correlate, measure_names, measures_table
 from heads.tables.reading import Frames
-from heads.tables.relevance import PREFIX, SIDE_BY_SIDE, is_shown, reading_of, relevance_columns, side_by_side
 
 MEASURE_LABELS = {
     "confidence": "confidence",
@@ -44,7 +42,7 @@ def measures(frames: Frames, experiment: str) -> Figure:
     """Rank correlations of encoder heads' measures, and relevance against confidence by kind of attention.
 
     Correlations below the diagonal are within layers, those above over all heads, with the readings of relevance that
-    figures show. The scatter plots have a column for each reading in SIDE_BY_SIDE, see `heads.tables.relevance`. With
+    figures show. The scatter plots have a column for each reading in SIDE_BY_SIDE, see `heads.tables.labels`. With
     several seeds, the first is drawn and the title says so.
     """
     table = measures_table(frames)
@@ -56,8 +54,7 @@ def measures(frames: Frames, experiment: str) -> Figure:
     figure.suptitle(title, x=0.01, ha="left")
     upper, lower = np.ravel(figure.subfigures(2, 1, height_ratios=[1.15, 1], squeeze=False))
     columns = relevance_columns(table)
-    hidden = {column for reading, column in columns.items() if not is_shown(reading)}
-    names = [name for name in measure_names(table) if encoder[name].notna().any() and name not in hidden]
+    names = [name for name in measure_names(table) if encoder[name].notna().any()]
     heat = upper.subplots()
     _correlations(upper, heat, encoder, {name: _label(name).replace("BLEU", score_name(frames)) for name in names})
     panel(heat, "a", "rank correlations of encoder heads")

@@ -1,4 +1,4 @@
-"""What pruning costs and which heads it removes (Voita et al., Table 2, Figs 7, 9 and 10)."""
+"""What pruning costs and removes (Voita et al., Table 2, Figs 7, 9 and 10), beside the same heads from scratch."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pandas as pd
 import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator, PercentFormatter
+from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter, PercentFormatter
 
 from heads.base.names import ATTENTION_LABELS, ATTENTIONS
 from heads.figures.style import (
@@ -25,12 +25,15 @@ from heads.figures.style import (
     over_seeds,
     panel,
     score_name,
+    seed_note,
     shared_legend,
     spread_note,
 )
-from heads.tables.picking import in_order, is_control, pruned_by_gates
-from heads.tables.pruning import heads_left, original
+from heads.tables.curves import BETTER, curves_of, scratch_curve_table
+from heads.tables.picking import heads_left, in_order, is_control, original, pruned_by_gates
 from heads.tables.reading import RUN_COLUMNS, SCORED, Frames
+
+CURVE_LABELS = {"dev_loss": "dev loss, nats per subword", "dev_bleu": "BLEU, against the dev set's targets"}
 
 
 def with_scores(frames: Frames) -> pd.DataFrame:
@@ -145,6 +148,40 @@ def score_scratch(frames: Frames, paper: pd.DataFrame, experiment: str) -> Figur
     panel(axes[1], "b", f"gain over scratch{'; paper: Table 2' if len(paper) else ''}")
     shared_legend(figure, list(axes), columns=4)
     return figure
+
+
+def scratch_curves(frames: Frames, experiment: str) -> Figure:
+    """Dev curves of models from scratch, with level lines for the unpruned model and pruned ones of the same heads."""
+    rows, curves = scratch_curve_table(frames), curves_of(frames)
+    rows = rows[rows["seed"] == rows["seed"].min()].sort_values("heads", ascending=False)
+    title = f"When training from scratch catches up: “{experiment}”{seed_note(frames['train.jsonl'])}"
+    figure, (axes,) = new_figure(2.9, title, ncols=2)
+    colours = sns.color_palette("viridis", len(rows))
+    for each, letter, score in zip(axes, "ab", BETTER, strict=True):
+        each.set(xlabel="updates from scratch", ylabel=CURVE_LABELS[score])
+        panel(each, letter, CURVE_LABELS[score].split(",")[0])
+        for row, colour in zip(rows.to_dict("records"), colours, strict=True):
+            curve = curves[row["experiment"], "scratch", row["scope"], "", row["lam"], row["keep"], row["seed"]]
+            if curve[score].notna().any():
+                own = f"{row['heads']} heads"
+                each.plot(curve["update"], curve[score], color=colour, label=f"{own}, from scratch")
+                _level(each, row[f"{score}_pruned"], color=colour, linestyle="--", label=f"{own}, pruned")
+        if each.lines:
+            _level(each, rows[f"{score}_unpruned"].iloc[0], color=OURS, linestyle=":", label="unpruned")
+        else:
+            none_here(each, "not measured")
+    axes[0].set_yscale("log")
+    axes[0].yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axes[0].yaxis.set_major_formatter("{x:g}")
+    axes[0].yaxis.set_minor_formatter(NullFormatter())
+    shared_legend(figure, list(axes), columns=4)
+    return figure
+
+
+def _level(axes: Axes, value: float, **style: Any) -> None:
+    """Draw a line across the panel, unless the value is missing."""
+    if not pd.isna(value):
+        axes.axhline(value, linewidth=0.9, **style)
 
 
 def heads_by_type(frames: Frames, paper: pd.DataFrame, experiment: str) -> Figure:

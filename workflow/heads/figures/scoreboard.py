@@ -16,10 +16,10 @@ from matplotlib.patches import Rectangle
 
 from heads.base.names import OURS
 from heads.figures.style import FULL_WIDTH
+from heads.tables.claims import experiments_of, scoreboard_table
+from heads.tables.curves import NOT_SETTLED
 from heads.tables.labels import MINUS
 from heads.tables.reading import Frames
-from heads.tables.scoreboard import experiments_of, scoreboard_table
-from heads.tables.settling import NOT_SETTLED
 from heads.tables.verdicts import TOO_FEW, TOO_WEAK
 
 
@@ -59,7 +59,7 @@ RULE = "#C8C8C8"
 
 
 def scoreboard(frames: Frames, *papers_and_names: Any) -> Figure:
-    """The table of `heads.tables.scoreboard` at a glance, and the number of claims with each verdict.
+    """The table of `heads.tables.claims` at a glance, and the number of claims with each verdict.
 
     One page, which grows in width with the experiments. papers_and_names: the papers' claims, then the names of all
     experiments.
@@ -90,7 +90,10 @@ class Sheet:
 
     def __init__(self, board: pd.DataFrame, seeds: Mapping[str, int]) -> None:
         self.board, self.experiments = board, experiments_of(board)
-        self.headers = [_header(name, int(seeds[name])) for name in self.experiments]
+        self.headers = [
+            [*wrap(name, HEADER_LETTERS), *([f"{seeds[name]} seeds"] if seeds[name] > 1 else [])]
+            for name in self.experiments
+        ]
         longest = max(len(line) for header in self.headers for line in header)
         self.cell = max(CELL_WIDTH, longest * LETTER + 0.06)
         cells = self.cell * len(self.experiments)
@@ -168,11 +171,6 @@ class Sheet:
         lines += [f"without {ours} of ours"] if ours else []
         for number, line in enumerate(lines):
             axes.text(MARGIN, top + (number + 0.8) * ROW, line, fontstyle="italic", color="#444444", **SMALL)
-
-
-def _header(experiment: str, seeds: int) -> list[str]:
-    """The lines above a column."""
-    return [*wrap(experiment, HEADER_LETTERS), *([f"{seeds} seeds"] if seeds > 1 else [])]
 
 
 def _lines(axes: Axes, x: float, bottom: float, lines: list[str], **style: Any) -> None:

@@ -3,8 +3,6 @@
 Each file holds a checksum of its tensors and notes, so that even a single wrong bit is detected.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path

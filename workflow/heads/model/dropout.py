@@ -1,7 +1,5 @@
 """Dropout with random numbers that are cheap on a CPU."""
 
-from __future__ import annotations
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor

@@ -14,18 +14,54 @@ import math
 from functools import lru_cache
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from heads.base.files import UserError
 from heads.model.attention import Trace
 from heads.model.dropout import drop
-from heads.model.linear import Linear
+from heads.model.linear import Linear, linear
 from heads.model.shape import LEARNED, ModelShape
 from heads.model.sublayers import Gates, Pass, parts_of, run_through
-from heads.model.tied import TiedEmbedding, TiedLinear
 from heads.text.special_ids import BOS
 
 CPU = torch.device("cpu")
+
+
+class Tied(nn.Module):
+    """Base class of modules with the matrix of an embedding, which alone owns it, so that it is saved once."""
+
+    def __init__(self, embedding: Subwords) -> None:
+        super().__init__()
+        # Inside a tuple, torch does not register it as a submodule.
+        self._owner = (embedding,)
+
+    @property
+    def weight(self) -> Tensor:
+        """The embedding's matrix [V, D]."""
+        return self._owner[0].weight
+
+
+class TiedLinear(Tied):
+    """A linear map with the matrix of an embedding and a bias of its own."""
+
+    def __init__(self, embedding: Subwords) -> None:
+        super().__init__(embedding)
+        self.bias = nn.Parameter(torch.zeros(len(embedding.weight)))
+
+    def forward(self, states: Tensor) -> Tensor:
+        """Map [..., D] to [..., V]."""
+        return linear(states, self.weight, self.bias)
+
+
+class TiedEmbedding(Tied):
+    """An embedding with the matrix of another one."""
+
+    def forward(self, ids: Tensor) -> Tensor:
+        """Embed ids [...] as [..., D]."""
+        return F.embedding(ids, self.weight)
+
+
 Subwords = nn.Embedding | TiedEmbedding
 
 
@@ -34,7 +70,6 @@ class Embedding(nn.Module):
 
     def __init__(self, shape: ModelShape, subwords: int | Subwords, start: int = 0) -> None:
         """subwords: the number of subwords, or those of another embedding, whose matrix this one shares.
-
         start: the id whose vector is used for BOS in a decoder; 0: BOS has its own.
         """
         super().__init__()
@@ -57,10 +92,7 @@ class Embedding(nn.Module):
         return found
 
     def signals(self, length: int, first: int = 0) -> Tensor:
-        """Signals [length, D] of the positions from `first` on in a sentence.
-
-        Raises UserError if the model has not learnt that many.
-        """
+        """Signals [length, D] of positions from `first` on. Raises UserError if the model has not learnt that many."""
         weight = self.subwords.weight
         if self.positions is not None:
             if first + length > self.positions.num_embeddings:

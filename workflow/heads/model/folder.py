@@ -1,7 +1,5 @@
 """The folder of a trained model, in results/ or exported: weights with the model's shape, and facts about it."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -10,15 +8,21 @@ from torch import Tensor
 
 from heads.base.files import UserError, write_sealed_json
 from heads.base.names import WITH_GATES
-from heads.model.build import model_of
+from heads.model.alone import Classifier, ExampleEncoder, SentenceEncoder
 from heads.model.checkpoint import load_tensors, save_tensors
-from heads.model.classifier import Classifier, ExampleEncoder
 from heads.model.encoder import Encoder
 from heads.model.head_removal import prune, read_open_heads, run_at
 from heads.model.shape import FACTS, NO_SHAPE, ModelShape
 from heads.model.transformer import Transformer
 
 WEIGHTS, HEADS, GATES_LOG = "model.safetensors", "heads.tsv", "gates.jsonl"
+
+
+def model_of(shape: ModelShape) -> Encoder:
+    """A newly initialised model of this shape: it translates if it has a decoder, else it classifies or embeds."""
+    if shape.alone:
+        return Classifier(shape) if shape.classifies else SentenceEncoder(shape)
+    return Transformer(shape)
 
 
 def save_folder(model: Encoder, folder: Path, facts: Mapping[str, Any], provenance: Mapping[str, Any]) -> None:
@@ -84,10 +88,7 @@ def load_alone(folder: Path) -> ExampleEncoder:
 
 
 def load_weights(model: Encoder, path: Path) -> None:
-    """Load the weights of a file, such as a checkpoint kept during training, into a model.
-
-    Raises UserError if they do not fit its shape.
-    """
+    """Load a file of weights, such as a checkpoint, into a model. Raises UserError if they do not fit its shape."""
     _put(load_tensors(path)[0], model, path)
 
 

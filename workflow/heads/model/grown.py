@@ -1,7 +1,5 @@
 """Grow decoder self-attention in a translation model whose decoder has recurrent units instead."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import torch

@@ -1,7 +1,5 @@
 """Physical removal of heads: the model computes the same function with smaller matrices."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
@@ -70,10 +68,7 @@ def head_rows(shape: ModelShape) -> list[dict[str, Any]]:
 
 @torch.no_grad()
 def check_equal(model: Encoder, smaller: Encoder, open_heads: OpenHeads) -> None:
-    """Check that the pruned and the masked model have equal outputs on random subwords in float64.
-
-    Raises ArithmeticError if they differ by more than rounding.
-    """
+    """Raise ArithmeticError if outputs of the pruned and the masked model differ on random subwords in float64."""
     generator = torch.Generator().manual_seed(0)
     source = torch.randint(model.shape.source_subwords, (3, 11), generator=generator)
     target = torch.randint(model.shape.target_subwords, (3, 7), generator=generator)
@@ -125,10 +120,7 @@ def open_heads_of(rows: Iterable[Mapping[str, str]], shape: ModelShape) -> dict[
 
 
 def read_open_heads(table: Path, shape: ModelShape) -> dict[str, list[list[bool]]]:
-    """`open_heads_of` for a file, which must have rows for all the kinds of attention that its run needs.
-
-    Raises UserError naming the file.
-    """
+    """`open_heads_of` for a file, which must name all kinds of attention that its run needs; errors name the file."""
     try:
         rows = read_tsv(table)
         open_heads = open_heads_of(rows, shape)

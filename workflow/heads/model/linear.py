@@ -1,7 +1,5 @@
 """A linear map, and its gradients, that are faster than torch's on a CPU."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 
@@ -33,10 +31,7 @@ ROWS = 64
 
 
 def linear(states: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """torch's linear map; on a CPU, in float32, computed by oneDNN if that is faster.
-
-    The result and its gradients are the same up to rounding.
-    """
+    """torch's linear map, up to rounding; on a CPU, in float32, computed by oneDNN if that is faster."""
     # bf16 and oneDNN accept no matrix without rows or columns, which a layer without heads has.
     if states.device.type != "cpu" or not weight.numel() or not states.numel():
         return F.linear(states, weight, bias)

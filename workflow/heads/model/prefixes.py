@@ -4,8 +4,6 @@ Below that layer all states are the same as without gates, so they are computed 
 `heads.model.encoder`.
 """
 
-from __future__ import annotations
-
 from torch import Tensor
 
 from heads.model.encoder import Encoder, to_attention
@@ -30,23 +28,15 @@ class Prefixes:
         number: of the batch, whose source [B, S] and mask must be the same in every call.
         """
         layers, seen = layers_of(self.model.encoder), Pass(gates, mask=to_attention(source_mask))
-        first, kept = _first_masked(gates, len(layers)), self.kept.get(number, [])
+        masked = (layer for layer, gate in enumerate(gates["enc_self"] if gates else []) if bool((gate != 1).any()))
+        first, kept = next(masked, len(layers)), self.kept.get(number, [])
         states = kept[: first + 1] or [self.model.source_embedding(source)]
         for layer in layers[len(states) - 1 :]:
             states.append(run_through(layer.parts, states[-1], seen))
-        self._keep(number, states[len(kept) : first + 1])
-        normed: Tensor = self.model.encoder_norm(states[-1])
-        return normed
-
-    def _keep(self, number: int, states: list[Tensor]) -> None:
-        """Cache more states of a batch, if there is room for them."""
-        size = sum(one.numel() * one.element_size() for one in states)
+        new = states[len(kept) : first + 1]
+        size = sum(one.nbytes for one in new)
         if size <= self.room:
             self.room -= size
-            self.kept.setdefault(number, []).extend(states)
-
-
-def _first_masked(gates: Gates | None, layers: int) -> int:
-    """Index of the first encoder layer with a gate that is not one; `layers` if there is no such layer."""
-    own = gates["enc_self"] if gates else []
-    return next((layer for layer, gate in enumerate(own) if bool((gate != 1).any())), layers)
+            self.kept.setdefault(number, []).extend(new)
+        normed: Tensor = self.model.encoder_norm(states[-1])
+        return normed

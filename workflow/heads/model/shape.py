@@ -172,10 +172,7 @@ IMPORTED = [field.name for field in fields(ModelShape)].index("attention_biases"
 
 
 def unpruned_shape(model: ModelSettings, source_subwords: int, target_subwords: int, labels: int = 0) -> ModelShape:
-    """The shape of an unpruned model with these settings and vocabulary sizes.
-
-    labels: the number of classes of a classifier, which are its target subwords.
-    """
+    """The shape of an unpruned model. labels: the number of classes of a classifier, which are its target subwords."""
     return ModelShape(
         width=model.width,
         head_width=model.width // model.heads,
@@ -202,19 +199,13 @@ def full_heads(
 
 
 def facts_of(folder: Path) -> dict[str, Any]:
-    """The facts beside the weights in the folder of a trained model: shape, updates, dev loss, provenance.
-
-    Raises UserError if the file is missing or damaged.
-    """
+    """The facts beside a model's weights, such as its shape. Raises UserError if the file is missing or damaged."""
     facts: dict[str, Any] = read_json(folder / FACTS)
     return facts
 
 
 def shape_of(folder: Path) -> ModelShape:
-    """The shape of the model in a folder.
-
-    Raises UserError if its file is missing or damaged.
-    """
+    """The shape of the model in a folder. Raises UserError if its file is missing or damaged."""
     try:
         return ModelShape.from_dict(facts_of(folder)["shape"])
     except NO_SHAPE as error:

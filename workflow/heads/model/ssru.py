@@ -4,8 +4,6 @@ f_t = sigmoid(W_f x_t + b_f) and c_t = f_t * c_{t-1} + (1 - f_t) * W x_t, with c
 Letters of shapes: B batch, T target length, N hypotheses, D width.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

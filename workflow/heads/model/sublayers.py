@@ -7,22 +7,22 @@ export) walks through its sub-layers.
 Letters of shapes as in `heads.model.encoder`, and N hypotheses of a sentence.
 """
 
-from __future__ import annotations
-
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from heads.model.attention import Attention, KeyValues, Trace
 from heads.model.dropout import drop
-from heads.model.feedforward import FeedForward
 from heads.model.kept import Kept, OfMemory, OwnPast, Recurrent
+from heads.model.linear import Linear
 from heads.model.shape import ModelShape
 from heads.model.ssru import Ssru
 
 Gates = Mapping[str, Sequence[Tensor]]
 """For each gated kind of attention, one tensor [H] per layer, in the order of the layer's live heads."""
+ACTIVATIONS: Mapping[str, Callable[[Tensor], Tensor]] = {"relu": F.relu, "silu": F.silu, "gelu": F.gelu}
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,11 +109,9 @@ class SelfAttention(SubLayer):
         return attended(self, states, None, seen, None if self.causal else seen.mask, causal=self.causal)
 
     def start(self, memory: Tensor, hypotheses: int) -> OwnPast:
-        """See `SubLayer`."""
         return OwnPast.empty(memory, self.attention.heads, self.attention.head_width, hypotheses)
 
     def step(self, states: Tensor, kept: Kept, now: Step) -> Tensor:
-        """See `SubLayer`."""
         if self.attention.heads == 0:
             return self.residual.leave(states, self.attention.without_heads(states))
         assert isinstance(kept, OwnPast)
@@ -130,17 +128,14 @@ class CrossAttention(SubLayer):
     attention: Attention
 
     def forward(self, states: Tensor, seen: Pass) -> Tensor:
-        """See `SubLayer`."""
         assert seen.memory is not None
         memory = self.attention.project(seen.memory) if self.attention.heads else None
         return attended(self, states, memory, seen, seen.mask)
 
     def start(self, memory: Tensor, hypotheses: int) -> OfMemory:
-        """See `SubLayer`."""
         return OfMemory(self.attention.project(memory).contiguous())
 
     def step(self, states: Tensor, kept: Kept, now: Step) -> Tensor:
-        """See `SubLayer`."""
         assert isinstance(kept, OfMemory)
         return attended(self, states, kept.attended, now, now.mask)
 
@@ -172,18 +167,34 @@ class Recurrence(SubLayer):
     ssru: Ssru
 
     def forward(self, states: Tensor, seen: Pass) -> Tensor:
-        """See `SubLayer`."""
         return self.residual.leave(states, self.ssru(self.residual.enter(states)))
 
     def start(self, memory: Tensor, hypotheses: int) -> Recurrent:
-        """See `SubLayer`."""
         return Recurrent(memory.new_zeros(memory.shape[0], hypotheses, memory.shape[-1]))
 
     def step(self, states: Tensor, kept: Kept, now: Step) -> Tensor:
-        """See `SubLayer`."""
         assert isinstance(kept, Recurrent)
         change, kept.state = self.ssru.step(self.residual.enter(states), kept.state)
         return self.residual.leave(states, change)
+
+
+class FeedForward(nn.Module):
+    """Two linear maps with an activation between them (Vaswani et al. 2017, sec. 3.3)."""
+
+    def __init__(self, width: int, inner: int, dropout: float, activation: str = "relu") -> None:
+        super().__init__()
+        self.inner, self.outer, self.dropout = Linear(width, inner), Linear(inner, width), dropout
+        self.activation = activation
+
+    def activate(self, sums: Tensor) -> Tensor:
+        """Apply the activation to the output of the first map, of any shape."""
+        return ACTIVATIONS[self.activation](sums)
+
+    def forward(self, states: Tensor) -> Tensor:
+        """Map states [B, Q, D] to [B, Q, D]."""
+        hidden = drop(self.activate(self.inner(states)), self.dropout, training=self.training)
+        changed: Tensor = self.outer(hidden)
+        return changed
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,7 +204,6 @@ class FeedForwardPart(SubLayer):
     feedforward: FeedForward
 
     def forward(self, states: Tensor, seen: Pass) -> Tensor:
-        """See `SubLayer`."""
         return self.residual.leave(states, self.feedforward(self.residual.enter(states)))
 
 

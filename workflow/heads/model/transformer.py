@@ -3,8 +3,6 @@
 Letters of shapes as in `heads.model.encoder`, and T target length, N hypotheses of a sentence.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -13,12 +11,11 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from heads.model.attention import Trace
-from heads.model.encoder import Embedding, Encoder, final_norm, to_attention
+from heads.model.encoder import Embedding, Encoder, TiedLinear, final_norm, to_attention
 from heads.model.kept import ROOM, Kept
 from heads.model.linear import Linear
 from heads.model.shape import ModelShape
 from heads.model.sublayers import Gates, Layer, Pass, Step, parts_of, run_through
-from heads.model.tied import TiedLinear
 
 
 @dataclass

@@ -1,7 +1,5 @@
 """A model's outputs for a text (translations, labels or vectors), their score, and its attention maps."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -28,10 +26,7 @@ UNITS = {BLEU.name: "BLEU", ACCURACY.name: "points of accuracy", COSINE.name: "p
 
 
 def answered_by(model: Encoder, tokens: Tokens, target: Encodes, device: torch.device) -> Sequence[str]:
-    """A model's greedy translations of a text, or its labels; for a sentence encoder, the same word for each line.
-
-    target: its target vocabulary or labels.
-    """
+    """A model's greedy translations of a text in its own `target`, or labels; if it embeds, one word for all lines."""
     if isinstance(target, Vocabulary):
         assert isinstance(model, Transformer)
         return searched(model, every_pair(tokens), target, GREEDY, device)[1]

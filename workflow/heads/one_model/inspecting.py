@@ -1,7 +1,5 @@
 """The public function `inspect`: what every head of a model does on a text."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -11,8 +9,9 @@ from typing import TextIO
 
 import pandas as pd
 
+from heads.base.files import UserError
 from heads.explore.page import page
-from heads.one_model.measuring import Measuring, Text, checked
+from heads.one_model.measuring import Measuring, Text
 from heads.one_model.page import content_of, notes_of, table_of
 from heads.training.devices import pick
 from heads.translation.opening import opened
@@ -61,7 +60,10 @@ def inspect(
     target language, by the names that a multilingual model uses. Raises UserError for a model or text that cannot be
     used.
     """
-    checked(sentences, references)
+    if not sentences:
+        raise UserError("The text is empty: give a file with one sentence per line.")
+    if references is not None and len(references) != len(sentences):
+        raise UserError(f"The text has {len(sentences)} lines and its references {len(references)}: give one per line.")
     text = Text(sentences, references, Path(trees) if trees else None, stanza, shown, masked=masked, causal=causal)
     name = shown_name(str(model))
     with opened(str(model), prefix, languages=languages) as folder:

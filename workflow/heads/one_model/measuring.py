@@ -1,7 +1,5 @@
 """Measure the heads of one model on one text: what the files of a run hold, in memory."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import redirect_stderr
@@ -40,7 +38,6 @@ from heads.model.shape import FACTS, facts_of
 from heads.model.sublayers import Gates
 from heads.model.transformer import Transformer
 from heads.one_model.answering import answered_by, maps_of_any, score_of_answers
-from heads.syntax.conllu import Sentence
 from heads.syntax.pharaoh import Lines
 from heads.syntax.tokenising import words_of_text
 from heads.text.batches import Batch, Pairs, measured_pairs
@@ -95,7 +92,7 @@ class Text:
 class Measuring:
     """The measurements of a model on a text; `files` has what the files of a run would hold, by their names."""
 
-    def __init__(self, model_folder: Path, text: Text, device: torch.device, report: Report = lambda _: None) -> None:
+    def __init__(self, model_folder: Path, text: Text, device: torch.device, report: Report) -> None:
         """Read the model and its vocabularies. report: called with what is being measured."""
         self.text, self.device, self.report = text, device, report
         self.model = load_model(model_folder).to(device)
@@ -163,7 +160,10 @@ class Measuring:
         else:
             words = [words_of_text(one) for line in self.text.sentences for one in line.split("\t")]
             if self.text.stanza:
-                words, made_by = parsed(words, self.text.stanza, self.device), "stanza"
+                from heads.syntax.parsing import open_models, own_models, parse  # Stanza may not be installed
+
+                models, made_by = open_models(own_models(), self.text.stanza, self.device), "stanza"
+                words = list(parse(models, words))
             else:
                 settings = WITHOUT_TREES
             treebank = Treebank("the text", words)
@@ -234,18 +234,3 @@ class Measuring:
 def tokens_of(lines: Sequence[str], vocabulary: Encodes) -> Tokens:
     """A text in subwords, or its labels."""
     return Tokens.of(*vocabulary.arrays(list(lines)))
-
-
-def parsed(words: Sequence[Sentence], language: str, device: torch.device) -> list[Sentence]:
-    """Parse sentences with Stanza's own models of a language. Raises UserError if there are none."""
-    from heads.syntax.parsing import open_models, own_models, parse  # Stanza may not be installed
-
-    return list(parse(open_models(own_models(), language, device), words))
-
-
-def checked(sentences: Sequence[str], references: Sequence[str] | None) -> None:
-    """Raise UserError if the text is empty, or the references differ from it in length."""
-    if not sentences:
-        raise UserError("The text is empty: give a file with one sentence per line.")
-    if references is not None and len(references) != len(sentences):
-        raise UserError(f"The text has {len(sentences)} lines and its references {len(references)}: give one per line.")

@@ -1,7 +1,5 @@
 """Read the flags of `heads prune`, and report its result: lines, and a page of the heads, gates and every size."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -73,10 +71,7 @@ def report_lines(
 
 
 def pruned_page(place: Workplace, name: str, scope: str, sizes: Sequence[int], device: str, report: Report) -> str:
-    """Measure the heads of the model, score every size that was tried, and return the page as text.
-
-    name: the model's name on the page.
-    """
+    """The page of the model called `name`: its heads are measured, and every size that was tried is scored."""
     text = Text(read_lines(place.text("test", SIDES[0]))[:SENTENCES])
     measuring = Measuring(place.baseline, text, pick(device, 1), report)
     measured = {**measuring.measure(), "train.jsonl": [{"update": 0, "updates": 0, "dev_loss": None}]}

@@ -1,9 +1,4 @@
-"""Prune one model on any text: train it with gates on its own outputs, and a control for as long.
-
-No parallel text is needed: with fewer heads, the model is to give the same outputs for the text as before.
-"""
-
-from __future__ import annotations
+"""Prune one model on any text: train it with gates on its own outputs for the text, and a control for as long."""
 
 import multiprocessing
 from concurrent.futures import ProcessPoolExecutor
@@ -17,7 +12,7 @@ from heads.analysis.masking import answers_of, read_text
 from heads.analysis.masking_curve import compared
 from heads.analysis.metrics import BLEU, Answers, Metric
 from heads.analysis.speed import clock_of, compare, contestant
-from heads.base.files import UserError, write_tsv
+from heads.base.files import UserError
 from heads.base.names import SCOPES, SIDES
 from heads.base.provenance import made_by
 from heads.base.targets import CONTROL, Target
@@ -27,7 +22,6 @@ from heads.model.folder import WEIGHTS, load_model
 from heads.model.shape import shape_of
 from heads.one_model.answering import GREEDY, UNITS
 from heads.one_model.workplace import Workplace
-from heads.pruning.gates import COLUMNS, gate_rows
 from heads.pruning.removal import remove_closed
 from heads.text.vocabulary import Tokens
 from heads.training.devices import label_of, pick
@@ -80,11 +74,6 @@ class Loss:
     high: float
     metric: str = BLEU.name
     """For the cosine, which is in percent, the control is the model itself."""
-
-
-def gates_settings(updates: int) -> GatesSettings:
-    """Settings of gates for both trainings."""
-    return GatesSettings(updates=updates, average_last=1, gate_learning_rate=0.1, record_every=20, settled_share=0.34)
 
 
 def heads_of(folder: Path, scope: str) -> int:
@@ -145,28 +134,29 @@ def _train_both(place: Workplace, wish: Wish, target: Target, device: str, threa
 def train_one(folder: Path, results: Path, wish: Wish, asked: str, device: str, threads: int) -> None:
     """Fine-tune the model with gates; an interrupted training resumes."""
     target = Target.parse(asked, by_gates=True)
-    settings, bpe = gates_settings(wish.updates), results / "bpe"
+    settings = GatesSettings(
+        updates=wish.updates, average_last=1, gate_learning_rate=0.1, record_every=20, settled_share=0.34
+    )
     out = results / "gates" / wish.scope / str(target) / "seed-1"
     own, processes = begin(device, threads, 1)
     job = Job(
         content={"training": TRAINING.model_dump(), "gates": settings.model_dump(), "task": "translation"},
-        data=bpe,
-        references=bpe / "dev.target.txt",
+        data=results / "bpe",
+        references=results / "bpe/dev.target.txt",
         model=out,
+        history=out / "train.jsonl",
         seed=1,
         save_every_seconds=60,
         device=own,
         processes=processes,
         provenance=made_by(seed=1, device=label_of(own), threads=threads, processes=1),
+        gates=out / "heads.tsv",
+        gates_log=out / "gates.jsonl",
     )
     model = load_model(results / "baseline" / "seed-1")
     pruning = pruning_of(model, wish.scope, target, settings, frozen_beside(wish.scope, model))
-    length = settings.length
-    unfinished = run_job(
-        job, model, TRAINING, length, start=f"{folder.name} {target}", updates_before=0, pruning=pruning
-    )
-    write_tsv(out / "heads.tsv", gate_rows(pruning.gates, model.shape), COLUMNS)
-    unfinished.finish({"train.jsonl": out / "train.jsonl", "gates.jsonl": out / "gates.jsonl"})
+    start = f"{folder.name} {target}"
+    run_job(job, model, TRAINING, settings.length, start=start, updates_before=0, pruning=pruning)
 
 
 def run_of_target(place: Workplace, kind: str, scope: str, target: Target) -> Path:

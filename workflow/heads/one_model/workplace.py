@@ -1,7 +1,5 @@
 """The folder in which one model is pruned, laid out like the workflow's results; a later attempt resumes there."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import shutil

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heads.base.bootstrap import resampled_sums
-from heads.tables.correlations import shuffles
+from heads.tables.measures import shuffles
 
 SIMULATIONS = 10_000
 HEADS_DRAWN = 1000

@@ -1,23 +1,23 @@
-"""The papers' claims, a number for each claim from our own runs, and whether the claim holds here."""
+"""The papers' claims, a number for each from our own runs, whether it holds here, and the scoreboard of all."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Mapping
+from typing import Any
 
 import pandas as pd
 
 from heads.base.names import BLEU, MEAN, OVER_SEEDS
 from heads.tables.claims_alignment import ALIGNMENT_CLAIMS
 from heads.tables.claims_heads import HEAD_CLAIMS, RELEVANCE_CLAIMS
-from heads.tables.claims_michel import MICHEL_CLAIMS
+from heads.tables.claims_michel import MICHEL_CLAIMS, share
 from heads.tables.claims_pruning import PRUNING_CLAIMS
+from heads.tables.curves import NOT_SETTLED
 from heads.tables.evidence import Evidence, gather
-from heads.tables.floor import too_weak
+from heads.tables.labels import SIDE_BY_SIDE, relevance_columns, side_by_side
 from heads.tables.measures import measures_table
 from heads.tables.reading import SCORED, Frames
-from heads.tables.relevance import relevance_columns, with_other_readings
 from heads.tables.seeds import with_spread
-from heads.tables.settling import NOT_SETTLED
 from heads.tables.verdicts import NOT_MEASURED, TOO_FEW, TOO_WEAK, Finding, holds, t_quantile
 
 
@@ -31,18 +31,30 @@ CLAIMS: dict[str, Callable[[Evidence], Finding]] = {
     **{name: _on_frames(claim) for name, claim in {**MICHEL_CLAIMS, **ALIGNMENT_CLAIMS}.items()},
 }
 """By id in the papers' files of claims, which share one namespace."""
+LEAST_BLEU = 5.0
+"""The least BLEU of a translation model that has something to lose; our bound, as is the next."""
+TIMES_COPIED = 2.0
+"""The same as a multiple of the BLEU of the copied source text, since names and numbers alone score."""
 
 PAPERS = ("paper", "paper_of", "limit", "margin", "source", "tag")
 COLUMNS = (
     *("experiment", "seed", "metric", "claim", "measure", "rule", "paper", "paper_of", "ours", "of"),
     *("relative_percent", "low", "high", "p_value", "chance", "holds_if", "limit", "margin", "holds", "source", "tag"),
 )
+STATED = (
+    *("study", "topic", "name", "metric", "claim", "measure", "rule", "holds_if", "limit", "margin", "source", "tag"),
+    *("paper", "paper_of"),
+)
+"""Columns of the papers' files of claims, and the reading of relevance that decides."""
+FOUND = {"ours": "ours", "of": "of", "relative_percent": "relative_percent", "holds": "verdict"}
+FOUND |= {"other_readings": "other_readings"}
+"""Columns of results in the table of claims, and their names here, which precede the experiment's name."""
 
 
 def claims_table(frames: Frames, *papers: pd.DataFrame) -> pd.DataFrame:
     """A row for each experiment, seed and claim, and for each reading of relevance if the claim depends on it.
 
-    `rule` is the reading, such as `plain, signed by step`, see `heads.tables.relevance`; it is "" for other claims.
+    `rule` is the reading, such as `plain, signed by step`, see `heads.tables.labels`; it is "" for other claims.
 
     papers: the claims of each paper, see `stated`. A claim about one of the paper's corpora is tested on experiments
     that are compared with that corpus, and is not measured on others; a claim about a metric is tested on models scored
@@ -99,10 +111,51 @@ def claim_row(claim: dict[str, object], finding: Finding, *, weak: bool = False)
     return {**shared, **found, "relative_percent": finding.relative, "holds_if": condition, "holds": verdict}
 
 
+def too_weak(frames: Frames) -> bool:
+    """Whether the unpruned model of one experiment and seed is too weak for a claim about a small loss.
+
+    A classifier is too weak if the lower end of its accuracy's exact 95 % interval, over draws of test examples, is not
+    above the share of the likeliest label. A translation model is too weak below LEAST_BLEU, or TIMES_COPIED times the
+    BLEU of the copied source if that was scored. A model without a score is not called weak.
+    """
+    scores = frames[SCORED][frames[SCORED]["kind"] == "baseline"]
+    if scores.empty:
+        return False
+    row = scores.iloc[0]
+    if row["metric"] == BLEU:
+        return bool(row["score"] < LEAST_BLEU or row["score"] < TIMES_COPIED * row["copied_bleu"])
+    of = int(row["sentences"])
+    return not 100 * share(round(row["score"] * of / 100), of).low > row["majority"]
+
+
 def decided_claims(frames: Frames, *papers: pd.DataFrame) -> pd.DataFrame:
     """As `claims_table`, with means over several seeds and their own verdicts, and with `other_readings`."""
     keys = ["experiment", "claim", "measure", "rule"]
     return with_other_readings(over_seeds(with_spread(claims_table(frames, *papers), keys), keys))
+
+
+def with_other_readings(claims: pd.DataFrame) -> pd.DataFrame:
+    """Add `other_readings` after `holds` in a table of claims: verdicts that differ from the deciding reading's.
+
+    For example `absolute: yes, z-plus: unclear`; empty if all agree, and in rows of readings that do not decide.
+    """
+    decides, *others = side_by_side(reading for reading in claims["rule"] if reading) or [""]
+    rows = claims.fillna({"holds": ""}).to_dict("records")
+    said = {_key(row, row["rule"]): row["holds"] for row in rows}
+
+    def note(row: Mapping[Hashable, Any]) -> str:
+        verdicts = {SIDE_BY_SIDE[other]: said.get(_key(row, other), row["holds"]) for other in others}
+        differing = {name: verdict or "not measured" for name, verdict in verdicts.items() if verdict != row["holds"]}
+        return ", ".join(f"{name}: {verdict}" for name, verdict in differing.items())
+
+    noted = claims.copy()
+    notes = [note(row) if row["rule"] == decides else "" for row in rows]
+    noted.insert(claims.columns.get_loc("holds") + 1, "other_readings", notes)
+    return noted
+
+
+def _key(row: Mapping[Hashable, Any], reading: str) -> tuple[Any, ...]:
+    return (*(row[name] for name in ("experiment", "seed", "claim", "measure")), reading)
 
 
 def over_seeds(table: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
@@ -145,3 +198,37 @@ def _verdict_of(seeds: pd.DataFrame) -> list[object]:
     elif verdict == "yes" and "yes" not in verdicts and TOO_FEW in verdicts:
         verdict = TOO_FEW
     return [mean.low, mean.high, verdict]
+
+
+def scoreboard_table(frames: Frames, *papers: pd.DataFrame) -> pd.DataFrame:
+    """The scoreboard of the claims in `papers`, see `claims_table`."""
+    return board_of(decided_claims(frames, *papers), *papers)
+
+
+def board_of(found: pd.DataFrame, *papers: pd.DataFrame) -> pd.DataFrame:
+    """A row for each claim about a metric of `found`, in the order of `papers`: STATED, then FOUND by experiment.
+
+    found: tables of decided claims. Relevance is read as in the paper, and `other_readings` has the verdicts of other
+    readings where they differ, see `heads.tables.labels`. Several seeds are represented by their mean.
+    """
+    rule = next(iter(side_by_side(rule for rule in found["rule"] if rule)), "")
+    board = stated(*papers).rename(columns={"condition": "holds_if"})
+    board["rule"] = board["id"].isin(RELEVANCE_CLAIMS).map({True: rule, False: ""})
+    board = board.loc[board["metric"].isin(found["metric"]), list(STATED)]
+    for experiment, rows in found.groupby("experiment", sort=False):
+        of_all_seeds = rows["seed"] == "mean"
+        own = rows[of_all_seeds] if of_all_seeds.any() else rows
+        own = own[["metric", "claim", "measure", "rule", *FOUND]]
+        # The mean of counts has no total if the totals differ between seeds.
+        own = own.assign(**{number: pd.to_numeric(own[number]) for number in ("ours", "of", "relative_percent")})
+        own = own.rename(columns={column: f"{name}_{experiment}" for column, name in FOUND.items()})
+        board = board.merge(own, on=["metric", "claim", "measure", "rule"], how="left", validate="one_to_one")
+        # There is no row if relevance was not measured as in the paper.
+        board = board.fillna({f"{FOUND[column]}_{experiment}": "" for column in ("holds", "other_readings")})
+    return board
+
+
+def experiments_of(board: pd.DataFrame) -> list[str]:
+    """The experiments on a scoreboard, in their order."""
+    verdict = f"{FOUND['holds']}_"
+    return [name.removeprefix(verdict) for name in board.columns if name.startswith(verdict)]

@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 import pandas as pd
 
-from heads.tables.alignment import best_heads
+from heads.tables.cross_attention import best_heads
 from heads.tables.picking import first_of
 from heads.tables.reading import Frames
 from heads.tables.verdicts import NOT_MEASURED, Finding

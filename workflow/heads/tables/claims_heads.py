@@ -14,8 +14,8 @@ import numpy as np
 import pandas as pd
 
 from heads.tables.chances import all_of_kind, best_exceptions, every_group_drawn, tops_differ
-from heads.tables.correlations import layer_numbers, rank_correlation, rank_rho
 from heads.tables.evidence import BASELINE, FUNCTIONS, Evidence, Model, Places
+from heads.tables.measures import layer_numbers, rank_correlation, rank_rho
 from heads.tables.verdicts import NOT_MEASURED, UNKNOWN, Finding
 
 CONFIDENT = 0.8
@@ -37,7 +37,8 @@ def top_heads_differ(evidence: Evidence, relevance: str) -> Finding:
 
 def relevance_confidence(evidence: Evidence, relevance: str) -> Finding:
     """Rank correlation of relevance and confidence within encoder layers."""
-    rho, p = rank_correlation(*_columns(evidence.encoder, relevance), layer_numbers(evidence.encoder))
+    heads = evidence.encoder
+    rho, p = rank_correlation(heads[relevance], heads["confidence"], layer_numbers(heads))
     return Finding(rho, p_value=p)
 
 
@@ -47,7 +48,7 @@ def exception(heads: pd.DataFrame, relevance: str) -> tuple[int, float]:
     There is no p value, as it would ignore that the head was chosen for its effect on the correlation.
     """
     without = [heads.drop(index=row) for row in heads.index]
-    rhos = [rank_rho(*_columns(rest, relevance), layer_numbers(rest)) for rest in without]
+    rhos = [rank_rho(rest[relevance], rest["confidence"], layer_numbers(rest)) for rest in without]
     best = int(np.argmax(np.nan_to_num(np.round(rhos, 9), nan=-1.0)))
     return best, rhos[best]
 
@@ -68,29 +69,16 @@ def exception_is_first(evidence: Evidence, relevance: str) -> Finding:
     return Finding(float(met), 1, chance=float((is_first & (rhos >= AGREES)).mean()))
 
 
-def _columns(heads: pd.DataFrame, relevance: str) -> tuple[pd.Series, pd.Series]:
-    return heads[relevance], heads["confidence"]
-
-
 def _sizes(heads: pd.DataFrame) -> tuple[int, ...]:
     return tuple(int(size) for size in heads.groupby("layer").size())
 
 
-def role_relevant(evidence: Evidence, relevance: str, role: str) -> Finding:
-    """Rank correlation of having a role with relevance, within layers; NaN if no head has the role."""
+def role_rank(evidence: Evidence, measure: str, role: str, *, within_layers: bool = True) -> Finding:
+    """Rank correlation of having a role with a measure, within layers or over all encoder heads; NaN if none has it."""
     heads = evidence.baseline_functions
-    return _role_rank(heads, role, relevance, layer_numbers(heads))
-
-
-def role_confident(evidence: Evidence, role: str) -> Finding:
-    """Rank correlation of having a role with confidence, over all encoder heads; NaN if no head has it."""
-    heads = evidence.baseline_functions
-    return _role_rank(heads, role, "confidence", np.zeros(len(heads), int))
-
-
-def _role_rank(heads: pd.DataFrame, role: str, measure: str, blocks: np.ndarray) -> Finding:
     if not len(heads):
         return NOT_MEASURED
+    blocks = layer_numbers(heads) if within_layers else np.zeros(len(heads), int)
     rho, p = rank_correlation(heads["function"].isin(FUNCTIONS[role]).astype(float), heads[measure], blocks)
     return Finding(rho, p_value=p)
 
@@ -237,8 +225,8 @@ RELEVANCE_CLAIMS: dict[str, Callable[[Evidence, str], Finding]] = {
     "relevance_confidence": relevance_confidence,
     "without_exception": without_exception,
     "exception_is_first": exception_is_first,
-    "positional_relevant": partial(role_relevant, role="positional"),
-    "syntactic_relevant": partial(role_relevant, role="syntactic"),
+    "positional_relevant": partial(role_rank, role="positional"),
+    "syntactic_relevant": partial(role_rank, role="syntactic"),
     "rare_most_relevant": rare_most_relevant,
 }
 """By id in `voita_claims.csv`; each function takes the column of one reading of relevance."""
@@ -246,7 +234,7 @@ RELEVANCE_CLAIMS: dict[str, Callable[[Evidence, str], Finding]] = {
 HEAD_CLAIMS: dict[str, Callable[[Evidence], Finding]] = {
     "positional_share": partial(share_with, role="positional"),
     "positional_confident": positional_confident,
-    "positional_most_confident": partial(role_confident, role="positional"),
+    "positional_most_confident": partial(role_rank, measure="confidence", role="positional", within_layers=False),
     "syntactic_share": partial(share_with, role="syntactic"),
     "relations_beaten": relations_beaten,
     "several_heads": several_heads,

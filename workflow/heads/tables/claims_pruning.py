@@ -19,12 +19,11 @@ from numpy.typing import NDArray
 from heads.base.bootstrap import resampled_sums
 from heads.base.names import ATTENTIONS, HEAD
 from heads.tables.chances import HEADS_DRAWN, shares_drawn, shuffled_p
-from heads.tables.correlations import rank_correlation
+from heads.tables.curves import SETTLED
 from heads.tables.evidence import ROUNDING, Evidence, Scores, of_draws
-from heads.tables.picking import is_control, pruned_by_gates
-from heads.tables.pruning import original
+from heads.tables.measures import rank_correlation
+from heads.tables.picking import is_control, original, pruned_by_gates
 from heads.tables.reading import RUN_COLUMNS
-from heads.tables.settling import SETTLED
 from heads.tables.verdicts import NOT_MEASURED, Finding
 
 

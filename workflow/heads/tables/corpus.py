@@ -1,29 +1,36 @@
-"""The table of corpora: sizes and lengths of every split, and what cleaning removed."""
+"""Tables of what models are trained on: sizes of corpora, what cleaning removed, and how accurate the parser is."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pandas as pd
 
-from heads.base.files import open_text, read_tsv
+from heads.base.files import UserError, open_text, read_tsv
 from heads.base.names import SIDES, SPLITS
+from heads.tables.reading import load_reference
 from heads.text.encoding import opened
 from heads.text.vocabulary import Tokens
 
+PARSER_COLUMNS = ("experiment", "measure", "relation", "gold", "parsed", "correct")
+PERCENT = ("precision", "recall", "f1")
 
-def corpus_table(sources: dict[str, tuple[Path, Path]], paper: pd.DataFrame) -> pd.DataFrame:
-    """A row for each experiment and split.
 
-    sources: for each experiment the folder of its corpus and the folder of its token files (see `CORPUS_FILES` in
-    `heads.tables.needs`). paper: the paper's numbers, added to the training split. Words are separated by blanks. A
-    label counts as one word and one subword.
+def corpus_table(experiments: Sequence[Path], corpora: Sequence[Path]) -> pd.DataFrame:
+    """A row for each experiment and split, with the paper's numbers in the training split.
+
+    experiments: folders `results/EXPERIMENT`. corpora: the corpus folder of each; for their files, see `CORPUS_FILES`
+    in `heads.tables.needs`. Words are separated by blanks. A label counts as one word and one subword. Raises UserError
+    if there are more of one than of the other.
     """
-    rows = []
-    for experiment, (corpus, bpe) in sources.items():
+    if len(experiments) != len(corpora):
+        raise UserError("--experiments and --corpora differ in number: give one corpus folder for each experiment.")
+    paper, rows = load_reference("voita_data.csv"), []
+    for experiment, corpus in zip(experiments, corpora, strict=True):
         for split in SPLITS:
-            row: dict[str, object] = {"experiment": experiment, "corpus": corpus.name, "split": split}
-            row |= _texts(corpus, split) | _subwords(bpe, split) | _filters(corpus / "filters.tsv", split)
+            row: dict[str, object] = {"experiment": experiment.name, "corpus": corpus.name, "split": split}
+            row |= _texts(corpus, split) | _subwords(experiment / "bpe", split) | _filters(corpus, split)
             rows.append(row | _paper(paper, split))
     return pd.DataFrame(rows)
 
@@ -31,13 +38,10 @@ def corpus_table(sources: dict[str, tuple[Path, Path]], paper: pd.DataFrame) -> 
 def _texts(corpus: Path, split: str) -> dict[str, object]:
     row: dict[str, object] = {}
     for side in SIDES:
-        sentences = words = 0
         with open_text(corpus / f"{split}.{side}.txt") as stream:
-            for line in stream:
-                sentences += 1
-                words += len(line.split())
-        row["pairs"] = sentences
-        row[f"{side}_words_per_sentence"] = words / sentences if sentences else None
+            words = [len(line.split()) for line in stream]
+        row["pairs"] = len(words)
+        row[f"{side}_words_per_sentence"] = sum(words) / len(words) if words else None
     return row
 
 
@@ -50,8 +54,8 @@ def _subwords(bpe: Path, split: str) -> dict[str, object]:
     return row
 
 
-def _filters(path: Path, split: str) -> dict[str, object]:
-    steps = [row for row in read_tsv(path) if row["split"] == split]
+def _filters(corpus: Path, split: str) -> dict[str, object]:
+    steps = [row for row in read_tsv(corpus / "filters.tsv") if row["split"] == split]
     return {
         "pairs_before_filters": int(steps[0]["pairs_in"]) if steps else None,
         "pairs_removed_by_filters": sum(int(step["pairs_removed"]) for step in steps) if steps else None,
@@ -65,3 +69,20 @@ def _paper(paper: pd.DataFrame, split: str) -> dict[str, object]:
         row[name] = fact["value"] if split == "train" else None
         row[f"{name}_tag"] = fact["tag"] if split == "train" else None
     return row
+
+
+def parser_table(experiments: Sequence[Path]) -> pd.DataFrame:
+    """A row for tags (UPOS), heads (UAS), heads with relations (LAS) and each relation, of each experiment.
+
+    experiments: folders `results/EXPERIMENT`. Raises UserError if one has no parser scores.
+    """
+    rows = []
+    for experiment in experiments:
+        path = experiment / "parser" / "scores.tsv"
+        if not path.exists():
+            raise UserError(f"{path} does not exist: run the stage parser, or leave this experiment out.")
+        for row in read_tsv(path):
+            percent = {f"{name}_percent": 100 * float(row[name]) for name in PERCENT if row[name]}
+            rows.append({**row, **percent, "experiment": experiment.name})
+    table = pd.DataFrame(rows, columns=[*PARSER_COLUMNS, *(f"{name}_percent" for name in PERCENT)])
+    return table.astype(dict.fromkeys(("gold", "parsed", "correct"), int))

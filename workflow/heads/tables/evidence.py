@@ -9,11 +9,10 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from heads.base.bootstrap import interval, resampled_sums
-from heads.tables.picking import first_of, pruned_by_gates
-from heads.tables.pruning import heads_left, kept_share
+from heads.tables.curves import falls, pair_of, unlike_scratch
+from heads.tables.picking import first_of, heads_left, kept_share, pruned_by_gates
 from heads.tables.reading import RUN_COLUMNS, SCORED, Frames
 from heads.tables.roles import head_functions
-from heads.tables.settling import falls, pair_of, unlike_scratch
 from heads.tables.verdicts import UNKNOWN, Finding
 from heads.translation.bleu import bleu_of
 
@@ -45,7 +44,7 @@ class Evidence:
     heads: measures of the baseline's heads. runs: heads left and `scores` of the baseline and of the models with fewer
     heads; `scores_trained_on` of the same heads cut out of the baseline and fine-tuned, no longer than from scratch,
     and `scores_scratch` of the same heads from scratch (None if there are none); and `pair`, whether the two trainings
-    are settled, see `heads.tables.settling`. model: a row for each head of each of these models. functions: a row for
+    are settled, see `heads.tables.curves`. model: a row for each head of each of these models. functions: a row for
     each live encoder head, none without trees. roles: `roles.tsv` on the first trees. gates: `heads.tsv` of gates.
     frames: everything that was read, unchanged.
     """

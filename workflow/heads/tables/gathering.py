@@ -1,4 +1,4 @@
-"""Every table by name: the function that makes it, the runs it reads, and its key columns across seeds."""
+"""Every table by name: the function that makes it, and its key columns across seeds; tables as tab-separated text."""
 
 from __future__ import annotations
 
@@ -7,25 +7,18 @@ from pathlib import Path
 
 import pandas as pd
 
-from heads.base.files import UserError
-from heads.tables.alignment import alignment_table
-from heads.tables.claims import decided_claims
-from heads.tables.corpus import corpus_table
-from heads.tables.correlations import correlations_table
-from heads.tables.cross_attention import cross_attention_table
-from heads.tables.dynamics import dynamics_table
-from heads.tables.measures import measures_table
-from heads.tables.michel import checkpoints_table, curve_table, heads_table, layers_table
+from heads.base.files import write_tsv
+from heads.tables.claims import decided_claims, scoreboard_table
+from heads.tables.cross_attention import alignment_table, cross_attention_table
+from heads.tables.curves import scratch_curve_table
+from heads.tables.measures import correlations_table, measures_table
+from heads.tables.michel import checkpoints_table, curve_table, heads_table, layers_table, speed_table
 from heads.tables.needs import NEEDS
-from heads.tables.pruning import pruning_table
+from heads.tables.pruning import pruning_table, spare_table
 from heads.tables.reading import Frames, load_reference, load_runs
-from heads.tables.roles import dependencies_table, role_drift, roles_table
-from heads.tables.scoreboard import scoreboard_table
-from heads.tables.scratch_curve import scratch_curve_table
+from heads.tables.roles import dependencies_table, dynamics_table, role_drift, roles_table
 from heads.tables.seeds import with_spread
 from heads.tables.selection import selection_table
-from heads.tables.spare import spare_table
-from heads.tables.speed import speed_table
 
 TABLES: dict[str, Callable[..., pd.DataFrame]] = {
     "pruning": pruning_table,
@@ -67,6 +60,11 @@ KEYS = {
 """Columns that identify rows which differ only by their seed. Never single heads: head 3 of one seed is not head 3 of
 another. Both tables of claims handle their seeds themselves, because a mean has a verdict of its own."""
 
+DECIMALS = {"score": 2, "bleu": 2, "percent": 1, "points": 1, "per_sentence": 1, "share": 3, "loss": 4, "rho": 3}
+DECIMALS |= {"p_value": 4, "lrp": 4, "confidence": 3, "accuracy": 3, "gain": 3, "survival": 3, "importance": 3}
+DECIMALS |= {"aer": 3, "precision": 3, "recall": 3}
+"""Decimals by a word in the column's name; other numbers are written as integers if whole, else with four digits."""
+
 
 def gathered(name: str, runs: Sequence[Path], compared_with: Mapping[str, str] | None = None) -> pd.DataFrame:
     """The table with a name in TABLES, from the folders of runs; compared_with: as in `frames_of`."""
@@ -79,10 +77,25 @@ def tabulated(name: str, frames: Frames) -> pd.DataFrame:
     return with_spread(table, KEYS[name]) if name in KEYS else table
 
 
-def corpora_gathered(experiments: Sequence[Path], corpora: Sequence[Path]) -> pd.DataFrame:
-    """The table of corpora, of experiments and the corpus folder of each; UserError if their numbers differ."""
-    if len(experiments) != len(corpora):
-        raise UserError("--experiments and --corpora differ in number: give one corpus folder for each experiment.")
-    pairs = zip(experiments, corpora, strict=True)
-    sources = {experiment.name: (corpus, experiment / "bpe") for experiment, corpus in pairs}
-    return corpus_table(sources, load_reference("voita_data.csv"))
+def write_frame(path: Path, frame: pd.DataFrame) -> None:
+    """Write a data frame; a missing number becomes an empty cell."""
+    columns = list(frame.columns)
+    rows = [
+        {column: _cell(value, column) for column, value in zip(columns, row, strict=True)}
+        for row in frame.itertuples(index=False, name=None)
+    ]
+    write_tsv(path, rows, columns)
+
+
+def _cell(value: object, column: str) -> str:
+    if isinstance(value, str):
+        return value
+    if pd.isna(value):
+        return ""
+    number = float(value)  # type: ignore[arg-type]
+    # Match whole words, because a column may end in the name of an experiment.
+    decimals = next((count for word, count in DECIMALS.items() if f"_{word}_" in f"_{column}_"), None)
+    if decimals is None:
+        return f"{number:.0f}" if number.is_integer() else f"{number:.4g}"
+    # Adding zero turns the -0.00 of a rounded loss into 0.00.
+    return f"{round(number, decimals) + 0.0:.{decimals}f}"

@@ -1,10 +1,29 @@
-"""Short labels of relations, functions of heads and readings of relevance, for figures and the page."""
+"""Names of what is measured: readings of relevance, and labels of these, of relations and of functions of heads.
+
+A reading of relevance is a propagation rule and a share, written as `plain, signed by step`; its column of measures is
+`lrp_plain_signed_by_step`.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import pandas as pd
 
-from heads.tables.relevance import PAPERS_RULE
+SHARES = {"relevance": "signed by step", "relevance_of_sums": "signed of sums", "relevance_absolute": "absolute"}
+"""The share in each column of `lrp.tsv`; see `heads.analysis.lrp.rows`."""
+PAPERS_RULE = "plain"
+PREFIX = "lrp_"
+
+SIDE_BY_SIDE = {
+    "plain, signed by step": "as written",
+    "plain, signed of sums": "signed of sums",
+    "plain, absolute": "absolute",
+    "z-plus, signed by step": "z-plus",
+}
+"""Short names by reading. The first is the paper as written (Voita et al., sec. 4 and app. A.2), and decides; the next
+two are the same rule with shares that a few steps cannot decide; the last represents the authors' released code, which
+makes all parts positive, so that its shares are the same with and without signs."""
 
 MINUS = "\N{MINUS SIGN}"
 ENDS = {"nsubj": ("verb", "subj"), "obj": ("verb", "obj"), "amod": ("noun", "adj"), "advmod": ("verb", "adv")}
@@ -18,6 +37,34 @@ RULE_LABELS = {
     "voita-2019": "code of 2019",
 }
 """Short names of propagation rules; other rules keep their own."""
+
+
+def relevance_columns(table: pd.DataFrame) -> dict[str, str]:
+    """The column of each reading in a table of measures, in the order of the files."""
+    return {reading_of(name): name for name in table.columns if name.startswith(PREFIX)}
+
+
+def column_pattern(share: str) -> str:
+    """The name of the column of measures for a share of SHARES, with a gap for the rule."""
+    return f"{PREFIX}{{}}_{SHARES[share].replace(' ', '_')}"
+
+
+def reading_of(column: str) -> str:
+    """The reading of a column of measures."""
+    rule, _, share = column.removeprefix(PREFIX).partition("_")
+    return f"{rule}, {share.replace('_', ' ')}"
+
+
+def is_shown(reading: str) -> bool:
+    """Whether figures show this reading: all those of the paper's rule, and the absolute share of other rules."""
+    rule, _, share = reading.partition(", ")
+    return rule == PAPERS_RULE or share == SHARES["relevance_absolute"]
+
+
+def side_by_side(readings: Iterable[str]) -> list[str]:
+    """The readings of SIDE_BY_SIDE that are in `readings`, or else the first one there; the first returned decides."""
+    there = list(dict.fromkeys(readings))
+    return [reading for reading in SIDE_BY_SIDE if reading in there] or there[:1]
 
 
 def relation_label(name: str, *, short: bool) -> str:

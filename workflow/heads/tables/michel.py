@@ -1,4 +1,4 @@
-"""Michel et al. 2019: single heads masked (Table 1), layers cut to one head (Tables 2 and 5), masking in steps."""
+"""Michel et al. 2019: single heads masked (Table 1), layers cut to one head (2 and 5), masking in steps, speed (4)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ import numpy as np
 import pandas as pd
 
 from heads.base.names import BLEU, HEAD
-from heads.tables.reading import MATTHEWS, Frames
+from heads.base.runs import Run
+from heads.tables.picking import run_order
+from heads.tables.reading import MATTHEWS, RUN_COLUMNS, Frames
 
 SIGNIFICANT = 0.01
 """The paper's significance level, for one head or layer at a time."""
@@ -41,12 +43,17 @@ MOMENTS_COLUMNS = (
     *("kept_percent", "kept_percent_low", "kept_percent_high"),
     *("paper_epoch", "paper_score", "paper_kept_percent_low", "paper_kept_percent_high", "paper_tag"),
 )
-KEYS = ("experiment", "seed", *HEAD)
+SPEED_COLUMNS = (
+    *(*RUN_COLUMNS, "device", "batch_sentences", "heads", "of", "examples_per_second", "examples_per_second_sd"),
+    *("faster_percent", "faster_percent_low", "faster_percent_high", "repeats", "sentences", "subwords_per_example"),
+    *("parameters", "disk_mb", "peak_memory_mb", "paper_model", "paper_examples_per_second"),
+    *("paper_examples_per_second_spread", "paper_faster_percent", "paper_tag"),
+)
 
 
 def heads_table(frames: Frames, table1: pd.DataFrame) -> pd.DataFrame:
     """A row for every head masked alone, on test and on dev, followed by every head of the paper's Table 1."""
-    keys = list(KEYS)
+    keys = ["experiment", "seed", *HEAD]
     dev = frames["ablation.dev.tsv"].set_index(keys)[["score_change", "p_value"]].add_suffix("_dev")
     ours = frames["ablation.tsv"].join(dev, on=keys)
     ours = ours.assign(
@@ -133,3 +140,36 @@ def with_unmasked(walks: pd.DataFrame, walk: list[str]) -> pd.DataFrame:
 
 def _significant(p_values: pd.Series) -> pd.Series:
     return (p_values < SIGNIFICANT).astype(int)
+
+
+def speed_table(frames: Frames, table4: pd.DataFrame) -> pd.DataFrame:
+    """A row for every device, timed model and batch size, with the paper's row of that batch size if it has one.
+
+    An experiment's rows are grouped by device, CPUs before GPUs; gains are relative to the unpruned model there. The
+    paper's pruned model has half of its heads, whatever ours has, and classifies instead of translating, so only the
+    change of the gain with the batch size can be compared.
+    """
+    timed = frames["speed.tsv"]
+    runs = [Run.parse(name) for name in timed["run"]]
+    ours = timed.assign(
+        **{column: [run.columns[column] for run in runs] for column in RUN_COLUMNS[1:]},
+        faster_percent=100 * (timed["ratio"] - 1),
+        faster_percent_low=100 * (timed["ratio_low"] - 1),
+        faster_percent_high=100 * (timed["ratio_high"] - 1),
+        _unpruned=[run.kind == "baseline" for run in runs],
+    )
+    paper = pd.DataFrame(
+        {
+            "batch_sentences": table4["batch_sentences"],
+            "_unpruned": table4["model"] == "unpruned",
+            "paper_model": table4["task"] + ", " + table4["hardware"] + ", " + table4["model"],
+            "paper_examples_per_second": table4["examples_per_second"],
+            "paper_examples_per_second_spread": table4["spread"],
+            "paper_faster_percent": table4["gain_percent"],
+            "paper_tag": table4["tag"],
+        }
+    )
+    rows = run_order(ours.merge(paper, how="left", on=["batch_sentences", "_unpruned"]))
+    keys = rows.assign(_gpu=~rows["device"].str.startswith("CPU"))
+    order = keys.sort_values(["experiment", "_gpu", "device"], kind="stable").index
+    return rows.loc[order, list(SPEED_COLUMNS)].reset_index(drop=True)

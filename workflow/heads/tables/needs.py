@@ -16,15 +16,15 @@ class Need:
     `reference` names the files of the papers' numbers, in the folder reference. `optional` files are read where they
     exist, so that a table can also be made for experiments without trees or an out-of-domain test set. `driven`:
     whether to read runs whose gates were driven to a number of heads; other runs with a given number of heads are never
-    read. `tasks`: what the models of the experiments are trained for.
+    read. `tasks`: what the models of the experiments may be trained for.
     """
 
     scopes: tuple[str, ...]
     files: Mapping[str, tuple[str, ...]]
-    reference: tuple[str, ...]
+    reference: tuple[str, ...] = ()
     optional: tuple[str, ...] = ()
     driven: bool = False
-    tasks: tuple[str, ...] = (TRANSLATION,)
+    tasks: tuple[str, ...] = (TRANSLATION, CLASSIFICATION)
 
     def wants(self, run: Run) -> bool:
         """Whether any file of this run is read."""
@@ -43,7 +43,7 @@ class Need:
 
 
 BOTH = ("enc_self", "all")
-EITHER = (TRANSLATION, CLASSIFICATION)
+TRANSLATORS = (TRANSLATION,)
 SCORE = tuple(SCORES.values())
 """The files that hold the score of a run; each run has one of them."""
 CAUSAL = "causal.tsv"
@@ -72,7 +72,6 @@ CLAIMS = Need(
     ("voita_claims.csv", "michel_claims.csv", "alignment_claims.csv", "michel_nli_claims.csv"),
     optional=("roles.tsv", CAUSAL, *MICHEL, ALIGNED),
     driven=True,
-    tasks=EITHER,
 )
 """What both tables of claims read."""
 
@@ -86,45 +85,39 @@ NEEDS: dict[str, Need] = {
         },
         ("voita_table2_pruning.csv", "voita_figure7_encoder_pruning.csv"),
         driven=True,
-        tasks=EITHER,
     ),
-    "scratch_curve": Need(BOTH, dict.fromkeys(("baseline", "gates", "scratch", "selected"), TRAINED), (), driven=True),
-    "spare": Need(BOTH, dict.fromkeys(("baseline", "pruned"), (*SCORED, "model.json")), (), driven=True),
-    "dependencies": Need(
-        (), {"baseline": ("roles.tsv", "alignment.tsv")}, ("voita_table1_dependencies.csv",), tasks=EITHER
+    "scratch_curve": Need(
+        BOTH, dict.fromkeys(("baseline", "gates", "scratch", "selected"), TRAINED), driven=True, tasks=TRANSLATORS
     ),
+    "spare": Need(BOTH, dict.fromkeys(("baseline", "pruned"), (*SCORED, "model.json")), driven=True, tasks=TRANSLATORS),
+    "dependencies": Need((), {"baseline": ("roles.tsv", "alignment.tsv")}, ("voita_table1_dependencies.csv",)),
     "roles": Need(
         BOTH,
         dict.fromkeys(("baseline", "pruned", "scratch"), ("roles.tsv", "model.json", "alignment.tsv")),
         ("voita_figure8_functions.csv",),
         driven=True,
-        tasks=EITHER,
     ),
-    "role_drift": Need(
-        BOTH, dict.fromkeys(("baseline", "pruned"), ("roles.tsv", "model.json")), (), driven=True, tasks=EITHER
+    "role_drift": Need(BOTH, dict.fromkeys(("baseline", "pruned"), ("roles.tsv", "model.json")), driven=True),
+    "dynamics": Need((), {"baseline": ("dynamics.tsv",)}),
+    "alignment": Need(
+        BOTH, dict.fromkeys(("baseline", "pruned", "scratch"), (ALIGNED, "model.json")), driven=True, tasks=TRANSLATORS
     ),
-    "dynamics": Need((), {"baseline": ("dynamics.tsv",)}, (), tasks=EITHER),
-    "alignment": Need(BOTH, dict.fromkeys(("baseline", "pruned", "scratch"), (ALIGNED, "model.json")), (), driven=True),
-    "cross_attention": Need((), {"baseline": ("cross_attention_roles.tsv",)}, ()),
-    "speed": Need((), {"baseline": ("speed.tsv",)}, ("michel_table4_speed.csv",), tasks=EITHER),
-    "michel_table1": Need(
-        (), {"baseline": ("ablation.tsv", "ablation.dev.tsv")}, ("michel_table1_heads.csv",), tasks=EITHER
-    ),
+    "cross_attention": Need((), {"baseline": ("cross_attention_roles.tsv",)}, tasks=TRANSLATORS),
+    "speed": Need((), {"baseline": ("speed.tsv",)}, ("michel_table4_speed.csv",)),
+    "michel_table1": Need((), {"baseline": ("ablation.tsv", "ablation.dev.tsv")}, ("michel_table1_heads.csv",)),
     "michel_table2": Need(
-        (),
-        {"baseline": ("layers_to_one.tsv",)},
-        ("michel_tables2_5_layers.csv", "michel_tables3_6_bert_layers.csv"),
-        tasks=EITHER,
+        (), {"baseline": ("layers_to_one.tsv",)}, ("michel_tables2_5_layers.csv", "michel_tables3_6_bert_layers.csv")
     ),
-    "michel_masking_curve": Need((), {"baseline": ("masking_curve.tsv",)}, (), tasks=EITHER),
-    "michel_checkpoints": Need((), {"baseline": ("checkpoints.tsv",)}, ("michel_figure5_moments.csv",), tasks=EITHER),
-    "measures": Need(BOTH, MEASURED, (), optional=("roles.tsv", CAUSAL), driven=True, tasks=EITHER),
-    "correlations": Need(BOTH, MEASURED, (), optional=("roles.tsv", CAUSAL), driven=True, tasks=EITHER),
-    "selection": Need((), {"baseline": ("masked.tsv", "compared.tsv")}, (), tasks=EITHER),
+    "michel_masking_curve": Need((), {"baseline": ("masking_curve.tsv",)}),
+    "michel_checkpoints": Need((), {"baseline": ("checkpoints.tsv",)}, ("michel_figure5_moments.csv",)),
+    "measures": Need(BOTH, MEASURED, optional=("roles.tsv", CAUSAL), driven=True),
+    "correlations": Need(BOTH, MEASURED, optional=("roles.tsv", CAUSAL), driven=True),
+    "selection": Need((), {"baseline": ("masked.tsv", "compared.tsv")}),
     "claims": CLAIMS,
     "scoreboard": CLAIMS,
 }
-"""By name of the table. `corpus` is missing because it reads no runs, see `heads.tables.corpus`."""
+"""By name of the table: the frames, and the papers' numbers, that the function of this table is given. `corpus` is
+missing because it reads no runs, see `heads.tables.corpus`."""
 
 AGAINST_CORPORA = ("claims", "scoreboard")
 """Tables, and the figure of the same name, that test claims about one of the paper's corpora."""

@@ -1,15 +1,20 @@
-"""The table of pruning: scores and heads left for every pruned model (Voita et al., Table 2 and Fig 7)."""
+"""Tables of pruning: scores and heads left (Voita et al., Table 2 and Fig 7), and how many heads a model can spare."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
+from heads.base.bootstrap import interval
 from heads.base.names import ATTENTIONS, BLEU, SCOPES
-from heads.base.targets import CONTROL, Target
+from heads.base.targets import CONTROL
+from heads.tables.curves import falls, pair_of
+from heads.tables.evidence import ROUNDING, scores_of
+from heads.tables.picking import heads_left, is_control, kept_share, original, pruned_by_gates, run_order
 from heads.tables.reading import RUN_COLUMNS, SCORED, Frames
-from heads.tables.settling import falls, pair_of
 
 PAPER_COLUMNS = (
     *("paper_item", "paper_corpus", "paper_kept", "paper_of", "paper_score"),
@@ -24,59 +29,21 @@ COLUMNS = (
     *("dev_loss_fall_percent_trained_on", "dev_loss_fall_percent_scratch", "pair", "sentences", "signature"),
     *PAPER_COLUMNS,
 )
-
-
-def run_order(frame: pd.DataFrame) -> pd.DataFrame:
-    """Rows sorted by experiment, scope, kind, target and seed, the baseline first."""
-    scopes = ["", *SCOPES]
-    targets = [Target.of_columns(*row) for row in frame[["method", "lam", "keep"]].itertuples(index=False, name=None)]
-    keys = frame.assign(
-        _scope=frame["scope"].map(scopes.index),
-        _target=[target.order if target else () for target in targets],
-    )
-    order = keys.sort_values(["experiment", "_scope", "kind", "_target", "seed"], kind="stable").index
-    return frame.loc[order].reset_index(drop=True)
-
-
-def original(attention: str) -> str:
-    """The column of `heads_left` with the original number of heads of this kind."""
-    return f"of_{attention}"
-
-
-def heads_left(model: pd.DataFrame) -> pd.DataFrame:
-    """The live heads of every run, a row for each, by kind of attention and in total, and the original numbers.
-
-    Columns: RUN_COLUMNS, `ATTENTIONS`, `total`, `of`, `of` by kind (see `original`), `dev_loss`. model: the frame of
-    `model.json`, a row for each original head.
-    """
-    groups = model.groupby(list(RUN_COLUMNS), sort=False)
-    left = groups.agg(total=("live", "sum"), of=("live", "size"), dev_loss=("dev_loss", "first"))
-    runs = [model[column] for column in RUN_COLUMNS]
-    for attention in ATTENTIONS:
-        own = model["attention"] == attention
-        left[attention] = model["live"].where(own, 0).groupby(runs, sort=False).sum()
-        left[original(attention)] = own.groupby(runs, sort=False).sum()
-    return run_order(left.reset_index())
-
-
-def kept_share(left: pd.DataFrame) -> pd.Series:
-    """The share of heads left in each run's pruning scope; the baseline counts as scope `all`."""
-    in_scope = pd.DataFrame(
-        {attention: [attention in SCOPES[scope or "all"] for scope in left["scope"]] for attention in ATTENTIONS},
-        index=left.index,
-    )
-    kept = (left[list(ATTENTIONS)] * in_scope).sum(axis=1)
-    return kept / (left[[*map(original, ATTENTIONS)]].set_axis(list(ATTENTIONS), axis=1) * in_scope).sum(axis=1)
+LOSSES = (0.15, 0.25, 0.5, 1.0)
+"""The BLEU that may be lost; the paper's headlines are 0.15 with 10 of 48 encoder heads and 0.25 with 4."""
+AGAINST = ("control", "unpruned")
+SPARE_COLUMNS = (
+    *("experiment", "seed", "scope", "metric", "against", "most_score_lost"),
+    *("gone", "gone_surely", "gone_perhaps", "of", "score_change", "score_low", "score_high", "lam", "keep"),
+)
 
 
 def pruning_table(frames: Frames, table2: pd.DataFrame, figure7: pd.DataFrame) -> pd.DataFrame:
     """A row for each baseline or pruned model: its score, those it is compared with, and the paper's BLEU.
 
-    frames: scores and `model.json` of baseline, pruned, selected and from-scratch runs, `heads.tsv` of gates runs,
-    `train.jsonl` of all trainings. `trained_on` is the same heads cut out of the baseline and fine-tuned. A pair of
-    that model, or else the pruned one, and the one from scratch is settled if the dev loss of both levelled off.
-    table2, figure7: the paper's numbers; each translation model gets the WMT row that is nearest by share of heads
-    kept.
+    `trained_on` is the same heads cut out of the baseline and fine-tuned. A pair of that model, or else the pruned one,
+    and the one from scratch is settled if the dev loss of both levelled off. Each translation model gets the WMT row of
+    the paper's `table2` or `figure7` that is nearest by share of heads kept.
     """
     scores = {_key(row): row for row in frames[SCORED].to_dict("records")}
     between = frames["heads.tsv"].groupby(list(RUN_COLUMNS))["strictly_between"].sum().to_dict()
@@ -141,3 +108,50 @@ def _key(row: dict[Any, Any]) -> tuple[Any, ...]:
 
 def _difference(value: float | None, other: float | None) -> float | None:
     return None if value is None or other is None or pd.isna(other) else value - other
+
+
+def spare_table(frames: Frames) -> pd.DataFrame:
+    """A row for each experiment, seed, scope, model to compare with, and largest loss of score allowed.
+
+    `gone`: the most heads of the scope that are gone from a model pruned by gates whose score is at most
+    `most_score_lost` lower; 0 if there is none. `gone_surely` and `gone_perhaps`: the same if the 95 % interval of the
+    change lies entirely above that bound, or reaches it. `score_change` to `keep` describe the model of `gone`. The
+    control is fine-tuned for as long at lambda = 0. Intervals are by bootstrap over test sentences.
+    """
+    left = heads_left(frames["model.json"])
+    runs = left.merge(scores_of(frames[SCORED], frames["bleu_statistics.tsv"]), on=list(RUN_COLUMNS))
+    rows: list[dict[str, Any]] = []
+    for _, own in runs.groupby(["experiment", "seed"], sort=False):
+        for scope in SCOPES:
+            rows += _spared(own, scope)
+    return pd.DataFrame(rows, columns=list(SPARE_COLUMNS))
+
+
+def _spared(own: pd.DataFrame, scope: str) -> Iterator[dict[str, Any]]:
+    """The rows of one experiment, seed and scope."""
+    pruned = own[(own["kind"] == "pruned") & (own["scope"] == scope)]
+    full = {"control": pruned[is_control(pruned)], "unpruned": own[own["kind"] == "baseline"]}
+    swept = run_order(pruned_by_gates(pruned))
+    if swept.empty:
+        return
+    kinds = SCOPES[scope]
+    of = int(swept[[original(kind) for kind in kinds]].iloc[0].sum())
+    gone = of - swept[[*kinds]].sum(axis=1).to_numpy(int)
+    for against in AGAINST:
+        if full[against].empty:
+            continue
+        changes = np.stack(swept["scores"].tolist()) - full[against]["scores"].iloc[0]
+        low, high = interval(changes[:, 1:].T)
+        for loss in LOSSES:
+            fine = [ends >= -loss - ROUNDING for ends in (changes[:, 0], low, high)]
+            most, surely, perhaps = (int(gone[are].max(initial=0)) for are in fine)
+            model = {}
+            if fine[0].any():
+                place = int(np.where(fine[0], gone, -1).argmax())
+                model = {"score_change": changes[place, 0], "score_low": low[place], "score_high": high[place]}
+                model |= dict(swept.iloc[place][["lam", "keep"]])
+            yield {
+                **dict(zip(("experiment", "seed"), own[["experiment", "seed"]].iloc[0], strict=True)),
+                **{"scope": scope, "metric": BLEU, "against": against, "most_score_lost": loss, "of": of},
+                **{"gone": most, "gone_surely": surely, "gone_perhaps": perhaps, **model},
+            }

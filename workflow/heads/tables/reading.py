@@ -72,11 +72,6 @@ def _gates(lines: Iterable[Record]) -> Iterator[Record]:
                     yield {"update": line["update"], **place, "p_open": p_open}
 
 
-def _statistics(rows: Iterable[Record]) -> Iterator[Record]:
-    # One record for all sentences: there are thousands in each of a hundred runs.
-    yield {"statistics": np.array([[int(row[name]) for name in STATISTICS] for row in rows])}
-
-
 COLUMNS: dict[str, tuple[str, ...]] = {
     SCORED: ("metric", "score", "against", "chrf", "matthews", "majority", "sentences", "signature", "copied_bleu"),
     "bleu_statistics.tsv": ("statistics",),
@@ -136,9 +131,11 @@ MADE: dict[str, Callable[[Any], Iterable[Record]]] = {
     "gates.jsonl": _gates,
     # Not all trainings score the dev set on the way.
     "train.jsonl": lambda lines: ({"dev_bleu": None, **line} for line in lines),
-    # One record for all sentences, as in the file.
+    # One record for all sentences: there are thousands in each of a hundred runs.
     "maps.json": lambda content: [{"maps": content}],
-    "bleu_statistics.tsv": _statistics,
+    "bleu_statistics.tsv": lambda rows: [
+        {"statistics": np.array([[int(row[name]) for name in STATISTICS] for row in rows])}
+    ],
 }
 """What makes records of the content of a file, by its name; the records of other files are their rows."""
 READERS: dict[str, Callable[[Path], Any]] = {".json": read_json, ".jsonl": read_jsonl, ".tsv": read_tsv}

@@ -1,4 +1,4 @@
-"""What heads do: the tables of dependencies, roles and role drift (Voita et al., Table 1, Fig 8).
+"""What encoder heads do: tables of dependencies, roles and role drift (Voita et al., Table 1, Fig 8), and dynamics.
 
 If heads were measured on trees from several sources, the first source decides functions and roles, and the results of
 the second are in the columns that begin with `other_`; further ones are only in `roles.tsv`.
@@ -11,8 +11,8 @@ from collections.abc import Collection
 
 import pandas as pd
 
-from heads.tables.picking import first_of
-from heads.tables.pruning import run_order
+from heads.base.names import MEAN
+from heads.tables.picking import first_of, run_order
 from heads.tables.reading import RUN_COLUMNS, Frames
 
 FUNCTIONS = ("positional", "positional_and_syntactic", "syntactic", "rare", "other")
@@ -37,7 +37,7 @@ def head_functions(frames: Frames) -> pd.DataFrame:
 
     Columns: HEAD_COLUMNS; `function`, one of FUNCTIONS; `roles`, the names of all its roles, such as "-1; obj
     dependent-to-head", or "none"; `held`, the number of these; `reaching`, 1 if it reaches any role by its accuracy
-    alone. frames: `model.json` and `roles.tsv`.
+    alone.
     """
     model, roles = frames["model.json"], first_of(frames["roles.tsv"], "trees")
     heads = model[(model["attention"] == "enc_self") & (model["live"] == 1)][list(HEAD_COLUMNS)]
@@ -103,8 +103,6 @@ def roles_table(frames: Frames, figure8: pd.DataFrame) -> pd.DataFrame:
     `positional_on_words`: the number of live heads that would be positional with offsets counted in words.
     `heads_with_new_roles`, `heads_with_lost_roles`: the number of a pruned model's heads with a role that they did not
     have in the unpruned model, or without one that they had.
-
-    frames: `model.json`, `roles.tsv` and `alignment.tsv`; figure8: a row for each size and function.
     """
     counts, runs = count_functions(frames), list(RUN_COLUMNS)
     on_words = _positional_on_words(first_of(frames["roles.tsv"], "trees"))
@@ -173,8 +171,6 @@ def dependencies_table(frames: Frames, table1: pd.DataFrame) -> pd.DataFrame:
     The best head is chosen on the sentences it is reported on, as in the paper, and its interval ignores that choice.
     On the second trees the best head is chosen again; `other_same_head_percent` is the accuracy there of the best head
     on the first trees. Cells are empty if a relation never occurs.
-
-    frames: `roles.tsv` and `alignment.tsv` of baseline runs; table1: the paper's numbers.
     """
     roles, keys = frames["roles.tsv"], ["experiment", "seed"]
     aligned = _aligned(first_of(frames["alignment.tsv"], "trees")).set_index(keys)
@@ -218,3 +214,38 @@ def _paper_accuracy(table1: pd.DataFrame, relation: str, direction: str) -> dict
         found[f"paper_{corpus}_baseline_percent"] = row["baseline_percent"]
         found["paper_tag"] = row["tag"]
     return found
+
+
+DYNAMICS_COLUMNS = (
+    *("experiment", "seed", "update", "finished", "role", "name", "layer", "head"),
+    *("accuracy", "low", "high", "baseline", "above_baseline", "gained"),
+)
+MEASURE = ["experiment", "seed", "role", "name"]
+ANY_OFFSET = "any offset"
+
+
+def dynamics_table(frames: Frames) -> pd.DataFrame:
+    """A row for each checkpoint and measure, with its best encoder head; positional measures use the best offset.
+
+    `above_baseline` is the accuracy of a relation's best head minus that of the best fixed offset. `gained`, in rows of
+    the finished model, is the accuracy of its best head minus that of the best head at the last checkpoint in the first
+    half of its updates. Of confidence, rows named MEAN have the mean of all heads, and rows named "" the largest.
+    """
+    rows = frames["dynamics.tsv"]
+    positional = rows["role"].isin(["positional", "positional_words"])
+    rows = rows.assign(name=rows["name"].where(~positional, ANY_OFFSET))
+    rows = rows[rows["name"] != "rarest"]  # see roles.tsv instead; the other row of rare words decides
+    at = [*MEASURE, "update", "finished"]
+    best = rows.dropna(subset=["accuracy"]).sort_values("accuracy", kind="stable").groupby(at, sort=False).tail(1)
+    confidence = rows[rows["role"] == "confidence"]
+    means = confidence.assign(name=MEAN).groupby(at, as_index=False)["accuracy"].mean()
+    table = pd.concat([best, means], ignore_index=True)
+    table["place"] = table["role"].map(list(rows["role"].unique()).index)
+    table = table.sort_values(["experiment", "seed", "finished", "update", "place"], kind="stable")
+    table = table.assign(above_baseline=table["accuracy"] - table["baseline"], gained=float("nan"))
+    for _, measure in table.groupby(MEASURE, sort=False):
+        end = measure[measure["finished"] == 1]
+        half = measure[(measure["finished"] == 0) & (measure["update"] <= end["update"].max() / 2)]
+        if len(half):
+            table.loc[end.index, "gained"] = float(end["accuracy"].iloc[0] - half["accuracy"].iloc[-1])
+    return table[list(DYNAMICS_COLUMNS)].reset_index(drop=True)

@@ -45,14 +45,10 @@ def _summary(group: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:
         name = str(column)
         if name in keys:
             mean[name] = deviation[name] = values.iloc[0]
-        elif _is_measured(name, values):
+        elif pd.api.types.is_numeric_dtype(values) and name not in FACTS and not name.startswith(NEVER_AVERAGED):
             mean[name], deviation[name] = values.mean(), values.std(ddof=1)
         else:
             mean[name] = values.iloc[0] if values.nunique(dropna=False) == 1 else None
             deviation[name] = None
     rows = pd.DataFrame([mean | {"seed": MEAN}, deviation | {"seed": DEVIATION}], columns=group.columns)
     return rows.astype(object)
-
-
-def _is_measured(name: str, values: pd.Series) -> bool:
-    return pd.api.types.is_numeric_dtype(values) and name not in FACTS and not name.startswith(NEVER_AVERAGED)

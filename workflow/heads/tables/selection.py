@@ -37,8 +37,8 @@ def method_of(target: Target) -> str:
 def selection_table(frames: Frames) -> pd.DataFrame:
     """A row with COLUMNS for every choice of heads and seed.
 
-    frames: `masked.tsv` and `compared.tsv` of the baselines. The p-value is from permutations against the unpruned
-    model. Each row is compared with the control and the random choices of the same treatment and number of updates.
+    The p-value is from permutations against the unpruned model. Each row is compared with the control and the random
+    choices of the same treatment and number of updates.
     """
     masked = frames["masked.tsv"].assign(updates=0, treatment=MASKED)
     compared = frames["compared.tsv"]

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import operator
 from dataclasses import dataclass
 
 import numpy as np
 
-from heads.tables.correlations import SIGNIFICANT
-from heads.tables.settling import NOT_SETTLED
+from heads.tables.curves import NOT_SETTLED
+from heads.tables.measures import SIGNIFICANT
 
 UNKNOWN = float("nan")
 TOO_FEW = "too few heads to tell"
 TOO_WEAK = "model too weak to tell"
+
+MEETS = {"all": operator.eq, "above": operator.gt, "at least": operator.ge, "at most": operator.le}
+"""How a number meets a condition: it is all there are, or stands so to the limit."""
 
 STUDENT = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262)
 """The 0.975 quantile of Student's t distribution, from one degree of freedom on."""
@@ -61,15 +65,11 @@ def holds(finding: Finding, condition: str, limit: float) -> str:
     if not finding.settled:
         return NOT_SETTLED
     ends = [finding.ours if np.isnan(end) else end for end in (finding.low, finding.high)]
-    verdicts = {_meets(number, finding.of, condition, limit) for number in (finding.ours, *ends)}
+    bound = finding.of if condition == "all" else limit
+    verdicts = {bool(MEETS[condition](number, bound)) for number in (finding.ours, *ends)}
     could_be_none = finding.p_value >= SIGNIFICANT
     if verdicts == {False} and not (could_be_none and limit == 0):
         return "no"
     if len(verdicts) == 2 or could_be_none:
         return "unclear"
     return TOO_FEW if finding.chance > SIGNIFICANT else "yes"
-
-
-def _meets(number: float, of: float, condition: str, limit: float) -> bool:
-    met = {"all": number == of, "above": number > limit, "at least": number >= limit, "at most": number <= limit}
-    return bool(met[condition])

@@ -1,7 +1,7 @@
 """The state of a running training on disk, in a folder beside its outputs that is deleted when it is done.
 
-Snakemake deletes the outputs of a failed job; this folder is not an output, so a killed training finds its state again.
-Only the same training resumes from a state: the fingerprint of settings, seed and data must match.
+It is not an output, which Snakemake deletes when a job fails, so a killed training finds its state again. Only the same
+training resumes from a state: the fingerprint of settings, seed and data must match.
 """
 
 from __future__ import annotations
@@ -207,10 +207,7 @@ class Follower(Unfinished):
             training.restore(*load_tensors(self.state))
 
     def save_when_due(self, training: Training) -> None:
-        """Leave saving to the first process, and stop when it says so.
-
-        Raises UserError to stop.
-        """
+        """Leave saving to the first process, and stop when it says so. Raises UserError to stop."""
         if training.plan.processes.broadcast(0.0):
             raise _stopped(training)
 

@@ -5,8 +5,6 @@ Here a few rows of logits at a time are computed, turned into their gradient, an
 N tokens, D width, V vocabulary.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

@@ -1,7 +1,5 @@
 """Choose the device of a job and its number of threads."""
 
-from __future__ import annotations
-
 import os
 import re
 import sys
@@ -27,9 +25,8 @@ LENGTH_MULTIPLE = {"cpu": 1, "cuda": 8}
 def pick(name: str, threads: int) -> torch.device:
     """The device with this name (auto, cpu, cuda or cuda:1), set up for `threads` threads and repeatable results.
 
-    A GPU is one that no other job on this machine has claimed with this function; if none is free, or if the GPU given
-    by number is not, this waits.
-    Raises UserError for a device that does not exist or an invalid number of threads.
+    A GPU is one that no other job on this machine has claimed with this function; if none is free, or not the one given
+    by number, this waits. Raises UserError for a device that does not exist or an invalid number of threads.
     """
     if threads < 1:
         raise UserError(f"--threads {threads} is not valid: give 1 or more.")
@@ -51,10 +48,7 @@ def pick(name: str, threads: int) -> torch.device:
 
 
 def pick_each(names: Sequence[str], threads: int) -> list[torch.device]:
-    """The devices with these names, in order; for `auto` alone, the CPU and, if there is one, a GPU.
-
-    Raises UserError if a device is named twice.
-    """
+    """The devices with these names; for `auto` alone, the CPU and any GPU. Raises UserError if one is named twice."""
     if list(names) == ["auto"]:
         names = ["cpu", "cuda"] if torch.cuda.is_available() else ["cpu"]
     if len(set(names)) < len(names):

@@ -1,17 +1,12 @@
 """One training in several processes, each with its own GPU, started by torchrun or srun, which set the ranks.
 
 With `--processes 4` a command starts them itself, by srun in a SLURM job of four tasks and by torchrun elsewhere.
-
 Every process holds the whole model and takes its share of an update's micro-batches; gradients are summed before each
-optimiser takes the same step. So an update covers the same tokens and has the same result, up to rounding, for any
-number of processes. Without a launcher there is one process, and none of this has any effect.
+optimiser takes the same step. So the result is the same, up to rounding, for any number of processes.
 
-The gradients are summed here and not by torch's DistributedDataParallel, which hooks into each backward pass. With
-several micro-batches per update, gates whose graph they all share, and a penalty beside the loss, one sum at the end is
-simpler and sends less.
+torch's DistributedDataParallel sums in each backward pass. With several of them in an update, gates whose graph they
+all share, and a penalty beside the loss, one sum at the end is simpler and sends less.
 """
-
-from __future__ import annotations
 
 import os
 import shutil

@@ -1,7 +1,5 @@
 """Evaluation of a model during training: dev loss, and BLEU of greedy translations, accuracy or cosine."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import torch
@@ -14,59 +12,52 @@ from heads.model.sublayers import Gates
 from heads.model.transformer import Transformer
 from heads.text.batches import Pairs
 from heads.text.vocabulary import Vocabulary
-from heads.training.drift import drift
-from heads.training.loop import Evaluate
+from heads.training.losses import drift
 from heads.translation.beam_search import bleu
 from heads.translation.scoring import searched
 
 
+@torch.no_grad()
 def evaluation(
-    pairs: Pairs, references: Sequence[str], vocabulary: Vocabulary, settings: TrainingSettings, device: torch.device
-) -> Evaluate:
-    """A function that returns dev loss (nats per token, not smoothed) and BLEU of greedy translations.
+    pairs: Pairs,
+    references: Sequence[str],
+    vocabulary: Vocabulary,
+    settings: TrainingSettings,
+    device: torch.device,
+    model: Encoder,
+    gates: Gates | None,
+) -> dict[str, float]:
+    """Dev loss, in nats per token and not smoothed, and, if requested, BLEU of greedy translations, by name.
 
     references: plain text of the target side, including pairs that are left out; vocabulary: of the target side.
     """
-    greedy = TranslateSettings(
-        beam=1, length_penalty=0.0, batch_tokens=settings.micro_batch_tokens, sentences=settings.dev_bleu_sentences
-    )
-
-    @torch.no_grad()
-    def evaluate(model: Encoder, gates: Gates | None) -> dict[str, float]:
-        """Dev loss and, if requested, dev BLEU, by name."""
-        loss, _ = measured(model, pairs, gates, settings, device)
-        scores = {"dev_loss": loss}
-        if settings.dev_bleu_sentences and isinstance(model, Transformer):
-            numbers, texts = searched(model, pairs, vocabulary, greedy, device, gates)
-            scores["dev_bleu"] = round(bleu(texts, [references[i] for i in numbers])["bleu"], 2)
-        return scores
-
-    return evaluate
+    scores = {"dev_loss": measured(model, pairs, gates, settings, device)[0]}
+    if settings.dev_bleu_sentences and isinstance(model, Transformer):
+        greedy = TranslateSettings(
+            beam=1, length_penalty=0.0, batch_tokens=settings.micro_batch_tokens, sentences=settings.dev_bleu_sentences
+        )
+        numbers, texts = searched(model, pairs, vocabulary, greedy, device, gates)
+        scores["dev_bleu"] = round(bleu(texts, [references[i] for i in numbers])["bleu"], 2)
+    return scores
 
 
-def classification(pairs: Pairs, settings: TrainingSettings, device: torch.device) -> Evaluate:
-    """A function that returns dev loss (nats per example, not smoothed) and accuracy in percent."""
-
-    @torch.no_grad()
-    def evaluate(model: Encoder, gates: Gates | None) -> dict[str, float]:
-        """Dev loss and dev accuracy, by name."""
-        loss, right = measured(model, pairs, gates, settings, device)
-        return {"dev_loss": loss, "dev_accuracy": round(100 * right, 2)}
-
-    return evaluate
+@torch.no_grad()
+def classification(
+    pairs: Pairs, settings: TrainingSettings, device: torch.device, model: Encoder, gates: Gates | None
+) -> dict[str, float]:
+    """Dev loss, in nats per example and not smoothed, and dev accuracy in percent, by name."""
+    loss, right = measured(model, pairs, gates, settings, device)
+    return {"dev_loss": loss, "dev_accuracy": round(100 * right, 2)}
 
 
-def fidelity(pairs: Pairs, first: Encoder, settings: TrainingSettings, device: torch.device) -> Evaluate:
-    """A function that returns dev loss (the mean `drift` from the `first` model) and the mean cosine in percent."""
-
-    @torch.no_grad()
-    def evaluate(model: Encoder, gates: Gates | None) -> dict[str, float]:
-        """Dev loss and dev cosine, by name."""
-        batches = pairs.in_order(settings.micro_batch_tokens)
-        mean = float(torch.cat([drift(model, first, batch.to(device), gates) for _, batch in batches]).mean())
-        return {"dev_loss": mean, "dev_cosine": round(100 * (1 - mean), 2)}
-
-    return evaluate
+@torch.no_grad()
+def fidelity(
+    pairs: Pairs, first: Encoder, settings: TrainingSettings, device: torch.device, model: Encoder, gates: Gates | None
+) -> dict[str, float]:
+    """Dev loss, the mean `drift` from the `first` model, and the mean cosine in percent, by name."""
+    batches = pairs.in_order(settings.micro_batch_tokens)
+    mean = float(torch.cat([drift(model, first, batch.to(device), gates) for _, batch in batches]).mean())
+    return {"dev_loss": mean, "dev_cosine": round(100 * (1 - mean), 2)}
 
 
 def measured(

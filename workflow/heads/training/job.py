@@ -1,17 +1,17 @@
 """Run a training as a job: from a model and a folder of data to the folder of the trained model."""
 
-from __future__ import annotations
-
+import json
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import nn
 
-from heads.base.files import UserError, read_lines
+from heads.base.files import UserError, read_lines, write_lines, write_tsv
 from heads.base.names import SIDES
 from heads.base.provenance import provenance
 from heads.base.seals import sha256_of
@@ -20,6 +20,7 @@ from heads.config.trainings import GatesSettings, LengthSettings, TrainingSettin
 from heads.model.encoder import Encoder
 from heads.model.folder import save_folder
 from heads.model.transformer import Transformer
+from heads.pruning.gates import COLUMNS, gate_rows
 from heads.pruning.penalty import gates_and_penalty
 from heads.pruning.subset_gates import SubsetGates
 from heads.text.batches import read_pairs
@@ -45,12 +46,20 @@ class Job:
     """Plain text of the dev targets."""
     model: Path
     """Folder to write the model into."""
+    history: Path
+    """Training log to write, JSON lines."""
     seed: int
     save_every_seconds: float
     device: torch.device
     processes: Processes
     provenance: Mapping[str, Any]
     """The provenance to write into the folder of the model."""
+    checkpoints: Path | None = None
+    """Folder to write, with checkpoints of the training."""
+    gates: Path | None = None
+    """Table to write of the gates that were trained."""
+    gates_log: Path | None = None
+    """Log to write of the gates closing, JSON lines."""
 
 
 def begin(device: str, threads: int, processes: int) -> tuple[torch.device, Processes]:
@@ -66,10 +75,7 @@ def begin(device: str, threads: int, processes: int) -> tuple[torch.device, Proc
 def pruning_of(
     model: Encoder, scope: str, target: Target, settings: GatesSettings, frozen: tuple[nn.Module, ...]
 ) -> Pruning:
-    """Gates on the heads of a scope and their penalty, in the form that `Training` takes.
-
-    Raises UserError if the scope has fewer heads than are to be kept.
-    """
+    """Gates on the heads of a scope, and their penalty. Raises UserError if it has fewer heads than are to be kept."""
     updates = round(settings.updates * (1 - settings.settled_share))
     gates, penalty = gates_and_penalty(target, scope, model.shape, settings, updates)
     rate = settings.subset.learning_rate if isinstance(gates, SubsetGates) else settings.gate_learning_rate
@@ -86,12 +92,14 @@ def frozen_beside(scope: str, model: Encoder) -> tuple[nn.Module, ...]:
     return (*decoder, *shared) if scope == "enc_self" else ()
 
 
-def save_untrained(job: Job, model: Encoder, settings: TrainingSettings) -> dict[str, float]:
-    """Write the folder of a model that was trained elsewhere, with 0 updates; returns its scores on the dev set."""
+def save_untrained(job: Job, model: Encoder, settings: TrainingSettings) -> None:
+    """Write the outputs of a training of 0 updates for a model that was trained elsewhere."""
     scores = _evaluation(job, model, settings)(model.to(job.device), None)
     facts = {"updates": 0, "total_updates": 0, "pretrained": True, **scores}
     save_folder(model, job.model, facts, job.provenance)
-    return scores
+    write_lines(job.history, [json.dumps({"update": 0, "updates": 0, **scores})])
+    if job.checkpoints:
+        job.checkpoints.mkdir(parents=True, exist_ok=True)
 
 
 def run_job(
@@ -106,14 +114,11 @@ def run_job(
     pruning: Pruning | None = None,
     pretrained: bool = False,
     new: NewWeights = NO_NEW_WEIGHTS,
-) -> Unfinished:
-    """Train a model and write its folder; `start` says what the training starts from.
+) -> None:
+    """Train a model and write the job's outputs. Raises UserError if the loss is not finite.
 
-    pretrained: the model was trained elsewhere, for updates that are not counted; its facts say so, and that it was
-    grown if some of its weights are new.
-
-    Returns the folder of the unfinished training, to be finished when the caller has written its own outputs too. Only
-    the first of several processes returns. Raises UserError if the loss is not finite.
+    start: says what the training starts from. pretrained: the model was trained elsewhere, for updates that are not
+    counted; its facts say so, and that it was grown if some of its weights are new. Only the first process returns.
     """
     pairs = read_pairs(job.data, "train", settings.max_subwords, labelled=model.shape.alone)
     plan = TrainingPlan(settings, length, job.seed, updates_before, job.device, keep_at, job.processes, new)
@@ -131,7 +136,13 @@ def run_job(
         sys.exit()  # the first process writes the remaining outputs
     came = {"pretrained": pretrained, "grown": bool(new.parameters)}
     save_folder(training.model, job.model, facts | {key: True for key, is_so in came.items() if is_so}, job.provenance)
-    return unfinished
+    if job.checkpoints:
+        unfinished.write_checkpoints(job.checkpoints)
+    logs = {"train.jsonl": job.history}
+    if pruning and job.gates and job.gates_log:
+        write_tsv(job.gates, gate_rows(pruning.gates, model.shape), COLUMNS)
+        logs["gates.jsonl"] = job.gates_log
+    unfinished.finish(logs)
 
 
 def _taken_up(job: Job, start: str) -> Unfinished:
@@ -150,8 +161,8 @@ def _taken_up(job: Job, start: str) -> Unfinished:
 def _evaluation(job: Job, model: Encoder, settings: TrainingSettings, first: Encoder | None = None) -> Evaluate:
     pairs = read_pairs(job.data, "dev", settings.max_subwords, labelled=model.shape.alone)
     if first is not None:
-        return fidelity(pairs, first, settings, job.device)
+        return partial(fidelity, pairs, first, settings, job.device)
     if model.shape.classifies:
-        return classification(pairs, settings, job.device)
+        return partial(classification, pairs, settings, job.device)
     vocabulary = vocabulary_of(job.data / "target.model")
-    return evaluation(pairs, read_lines(job.references), vocabulary, settings, job.device)
+    return partial(evaluation, pairs, read_lines(job.references), vocabulary, settings, job.device)

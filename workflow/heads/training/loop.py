@@ -7,8 +7,6 @@ A training can be killed at any time: its state is in a folder `unfinished` besi
 resumed run ends with the same weights, bit for bit, as one that was never stopped.
 """
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
@@ -31,8 +29,7 @@ from heads.text.batches import Batch, Pairs, cut, moved
 from heads.training.checkpointing import Unfinished
 from heads.training.cross_entropy import smoothed_cross_entropy
 from heads.training.devices import LENGTH_MULTIPLE, products_dtype
-from heads.training.drift import beginning, drift
-from heads.training.losses import Losses
+from heads.training.losses import Losses, beginning, drift
 from heads.training.optimizers import Optimizers
 from heads.training.schedule import TrainingPlan
 
@@ -259,10 +256,7 @@ def train(training: Training, evaluate: Evaluate, unfinished: Unfinished) -> dic
 
 
 def keep(training: Training, unfinished: Unfinished) -> None:
-    """Save what is due after an update, once its losses are known to be finite.
-
-    This can be a snapshot to average, a checkpoint that was requested, and the state to resume from.
-    """
+    """Save a snapshot, a checkpoint or the state if due after an update, once its losses are known to be finite."""
     plan, number = training.plan, training.update
     if averaged(number, plan.length):
         training.losses.read()

@@ -1,11 +1,14 @@
-"""The losses of a training's updates, left on their device until they are read."""
-
-from __future__ import annotations
+"""The losses of a training's updates, left on their device until they are read, and that of sentence vectors."""
 
 import math
+from copy import deepcopy
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+
+from heads.model.encoder import Encoder
+from heads.model.sublayers import Gates
+from heads.text.batches import Batch
 
 
 class Losses:
@@ -35,3 +38,20 @@ class Losses:
         """All losses, as from `read`, after which the list is empty."""
         losses, self.known = self.read(), []
         return losses
+
+
+def beginning(model: Encoder, device: torch.device) -> Encoder | None:
+    """A frozen copy of a model that embeds sentences; None for any other model."""
+    if not model.shape.embeds:
+        return None
+    return deepcopy(model).to(device).eval().requires_grad_(requires_grad=False)
+
+
+def drift(model: nn.Module, first: Encoder, batch: Batch, gates: Gates | None) -> Tensor:
+    """One minus the cosine [B] of both models' vectors of a batch's sentences; gates are those of `model`."""
+    given = (batch.source, batch.source_mask, None)
+    with torch.no_grad():
+        wanted = first(*given)
+    found: Tensor = model(*given, gates)
+    cosines: Tensor = (found * wanted).sum(-1)[:, 0]
+    return 1 - cosines

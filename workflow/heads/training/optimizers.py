@@ -5,8 +5,6 @@ as long as Adam's (Liu et al. 2025, sec. 2.2), it uses the same learning rate. t
 always in bf16, which takes twice the time on a processor that is faster in fp32.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """The plan of one training, and its learning rate."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 import torch

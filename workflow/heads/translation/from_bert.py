@@ -15,8 +15,7 @@ from torch import Tensor
 from heads.base.files import UserError
 from heads.base.marian import CONFIG
 from heads.base.names import CLASSIFICATION, KINDS_OF
-from heads.model.classifier import Classifier
-from heads.model.sentence_encoder import SentenceEncoder
+from heads.model.alone import Classifier, SentenceEncoder
 from heads.model.shape import LEARNED, ModelShape, full_heads
 from heads.translation.bert_folder import SAVED_BY, BertFolder
 from heads.translation.marian_folder import Model, filled, weight_called

@@ -17,7 +17,7 @@ from torch import Tensor
 from heads.base.bert import WORD_PIECES
 from heads.base.files import UserError, write_json
 from heads.base.marian import CONFIG, TOKENIZER, WEIGHTS
-from heads.model.classifier import ExampleEncoder
+from heads.model.alone import ExampleEncoder
 from heads.model.shape import LEARNED, ModelShape
 from heads.text.special_ids import BOS, EOS, PAD, UNK
 from heads.text.wordpieces import WordPieces

@@ -20,7 +20,7 @@ import torch
 from torch import Tensor, nn
 
 from heads.base.files import UserError
-from heads.model.classifier import ExampleEncoder
+from heads.model.alone import ExampleEncoder
 from heads.model.encoder import Embedding
 from heads.model.kept import Kept
 from heads.model.shape import LEARNED

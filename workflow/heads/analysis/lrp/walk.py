@@ -16,8 +16,8 @@ import torch
 from torch import Tensor, nn
 
 from heads.analysis.lrp.rules import Account, Attended, Back, Joint, Rule, first, unchanged
+from heads.model.alone import Classifier
 from heads.model.attention import Attention, Trace, joined
-from heads.model.classifier import Classifier
 from heads.model.encoder import Encoder
 from heads.model.sublayers import (
     CrossAttention,

@@ -1,11 +1,10 @@
-"""Encoder with a pooler and a classifier, as in BERT (Devlin et al. 2019), for sentences or sentence pairs.
+"""Models that are an encoder alone: a classifier as in BERT (Devlin et al. 2019), and a sentence encoder.
 
 The ids of an example are `[start] premise [separator] hypothesis [separator]`, or one sentence between start and
 separator; start is BOS and separator is EOS. Letters of shapes as in `heads.model.encoder`.
 """
 
-from __future__ import annotations
-
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from heads.model.attention import Trace
@@ -53,10 +52,7 @@ class ExampleEncoder(Encoder):
         gates: Gates | None = None,
         trace: Trace | None = None,
     ) -> Tensor:
-        """The single state [B, 1, D] of each example [B, S], from which `projection` computes its answer.
-
-        target: ignored, as the answer is predicted in one step.
-        """
+        """The single state [B, 1, D] of each example [B, S], from which `projection` computes its answer."""
         return self.summed_up(self.encode(source, source_mask, gates, trace), source_mask, trace)
 
     def summed_up(self, states: Tensor, source_mask: Tensor, trace: Trace | None = None) -> Tensor:
@@ -80,3 +76,17 @@ class Classifier(ExampleEncoder):
             trace["pooler.input"] = first
         pooled: Tensor = self.pooler(first).tanh()
         return drop(pooled, self.shape.dropout, training=self.training)
+
+
+class SentenceEncoder(ExampleEncoder):
+    """Encoder whose sentence vector is the mean of the last states, of unit length (Reimers and Gurevych 2019)."""
+
+    def __init__(self, shape: ModelShape) -> None:
+        super().__init__(shape)
+        self.projection = nn.Identity()  # type: ignore[assignment] # the vector is the answer
+        self.initialise()
+
+    def summed_up(self, states: Tensor, source_mask: Tensor, trace: Trace | None = None) -> Tensor:  # noqa: ARG002
+        """The sentence vectors [B, 1, D]. The mean includes the start and the separator, as in the paper."""
+        real = source_mask[:, :, None].to(states.dtype)
+        return F.normalize((states * real).sum(1) / real.sum(1), dim=-1)[:, None]
