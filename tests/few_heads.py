@@ -9,9 +9,7 @@ from typing import Any
 
 import numpy as np
 import torch
-import torch.nn.functional as F
 from numpy.typing import NDArray
-from torch import Tensor
 
 from heads.model.head_removal import attention_name
 from heads.model.shape import Head, ModelShape, full_heads
@@ -69,18 +67,6 @@ def translator(model: Transformer, batch: Batch) -> Callable[[Gates | None], lis
         return [" ".join(f"w{i}" for i in ids) for ids in greedy(model, batch.source, batch.source_mask, gates)]
 
     return translate
-
-
-def distance(model: Transformer, batch: Batch) -> Callable[[Gates], Tensor]:
-    """KL divergence (nats per token) between the model's predictions with and without gates."""
-
-    def logits(gates: Gates | None) -> Tensor:
-        states = model(batch.source, batch.source_mask, batch.target_input, gates)
-        return F.log_softmax(model.projection(states), -1)
-
-    with torch.no_grad():
-        whole = logits(None)
-    return lambda gates: F.kl_div(logits(gates), whole, reduction="none", log_target=True).sum(-1).mean()
 
 
 KNOWN: tuple[Head, ...] = (("enc_self", 0, 2), ("dec_self", 0, 1), ("dec_enc", 0, 0), ("dec_enc", 1, 1))

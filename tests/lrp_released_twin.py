@@ -10,11 +10,10 @@ import math
 from collections.abc import Callable, Sequence
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from heads.model.attention import Attention
 from heads.model.sublayers import FeedForward
-from heads.model.transformer import Transformer
 from lrp_twin import Matrices, Sum, Twin
 
 Parts = list[Tensor]
@@ -33,10 +32,14 @@ def attended(heads: int, mask: Tensor) -> Core:
     return function
 
 
-class Code2019:
-    """Every operation is a function of inputs plus eps; relevance / outputs is propagated back by gradients."""
+class Code2019(Matrices):
+    """Every operation is a function of inputs plus eps; relevance / outputs is propagated back by gradients.
+
+    Layer norms pass relevance on unchanged.
+    """
 
     def __init__(self, eps: float) -> None:
+        super().__init__(through_softmax=True)
         self.eps = eps
 
     def scaled(self, parts: Sequence[Tensor], relevance: Tensor) -> Parts:
@@ -52,18 +55,15 @@ class Code2019:
         received = [(part.detach() * slope).abs() for part, slope in zip(moved, gradients, strict=True)]
         return self.scaled(received, relevance)
 
-    def dense(self, inputs: Tensor, weight: Tensor, bias: Tensor | None, relevance: Tensor) -> Tensor:
+    def matrix(self, inputs: Tensor, weight: Tensor, bias: Tensor | None, relevance: Tensor) -> Tensor:
         """A map [V, U] of inputs [Q, U]: no bias; no weight below eps."""
         raising = weight.detach().maximum(torch.full_like(weight, self.eps))
         return self.through(lambda x: x @ raising.T, [inputs], relevance)[0]
 
-    def norm(self, norm: nn.Module, inputs: Tensor, relevance: Tensor) -> Tensor:
-        """A layer norm [Q, D] passes relevance on unchanged."""
-        return relevance
-
-    def add(self, stream: Tensor, change: Tensor, relevance: Tensor) -> Parts:
+    def fork(self, stream: Tensor, change: Tensor, relevance: Tensor) -> tuple[Tensor, Tensor]:
         """A sum [Q, D]."""
-        return self.through(lambda a, b: a + b, [stream, change], relevance)
+        at_stream, at_change = self.through(lambda a, b: a + b, [stream, change], relevance)
+        return at_stream, at_change
 
     def core(self, heads: int, parts: Parts, mask: Tensor, relevance: Tensor) -> Parts:
         """An attention, from heads side by side [Q, H E] to queries, keys and values."""
@@ -73,9 +73,7 @@ class Code2019:
 class ReleasedTwin(Twin):
     """One sentence pair, walked as in the released code."""
 
-    def __init__(self, model: Transformer, source: Tensor, target: Tensor, code: Code2019) -> None:
-        super().__init__(model, source, target, Matrices(through_softmax=True))
-        self.code = code
+    rule: Code2019
 
     def walk(self, step: int) -> tuple[dict[str, Tensor], float]:
         """See `Twin.walk`; starts with relevance 1."""
@@ -83,8 +81,7 @@ class ReleasedTwin(Twin):
         start = torch.zeros_like(self.logits)
         start[step, self.logits[step].argmax()] = 1.0
         projection = self.model.projection
-        relevance = self.code.dense(self.output, projection.weight, projection.bias, start)
-        relevance = self.code.norm(self.model.decoder_norm, self.decoder_top, relevance)
+        relevance = self.rule.matrix(self.output, projection.weight, projection.bias, start)
         at_memory, amount = torch.zeros_like(self.memory), 0.0
         for taken in reversed(self.sums["decoder"]):
             relevance, beyond = self.through_sum(taken, relevance, met)
@@ -92,27 +89,23 @@ class ReleasedTwin(Twin):
         prefix = relevance.sum()
         if amount:
             at_memory = at_memory * amount / at_memory.abs().sum()
-        relevance = self.code.norm(self.model.encoder_norm, self.encoder_top, at_memory)
+        relevance = at_memory
         for taken in reversed(self.sums["encoder"]):
             relevance, _ = self.through_sum(taken, relevance, met)
         return met, float(relevance.sum() + prefix)
 
     def through_sum(self, taken: Sum, relevance: Tensor, met: dict[str, Tensor]) -> tuple[Tensor, Tensor]:
         """See `Twin.through_sum`."""
-        original, norm, beyond = relevance.abs().sum(), taken.residual.norm, torch.zeros(())
-        if not taken.residual.pre_norm:
-            relevance = self.code.norm(norm, taken.stream + taken.change, relevance)
+        original, beyond = relevance.abs().sum(), torch.zeros(())
         if isinstance(taken.part, Attention) and taken.part.heads == 0:
             met[taken.name] = torch.zeros(0)
             return relevance, beyond
-        stream, inside = self.code.add(taken.stream, taken.change, relevance)
+        stream, inside = self.rule.fork(taken.stream, taken.change, relevance)
         if isinstance(taken.part, FeedForward):
             inside = self.through_feedforward(taken.part, taken.entered, inside)
         else:
             assert isinstance(taken.part, Attention), "the codes know no recurrent unit"
             inside, beyond, met[taken.name] = self.through_attention(taken, taken.part, inside)
-        if taken.residual.pre_norm:
-            inside = self.code.norm(norm, taken.stream, inside)
         amount = inside.abs().sum() + stream.abs().sum()
         relevance = (inside + stream) * amount / (inside + stream).abs().sum()
         if taken.name.startswith("dec_enc"):
@@ -120,25 +113,19 @@ class ReleasedTwin(Twin):
             return relevance * factor, beyond * factor
         return relevance, beyond
 
-    def through_feedforward(self, part: FeedForward, inputs: Tensor, relevance: Tensor) -> Tensor:
-        """See `Twin.through_feedforward`."""
-        hidden = part.inner(inputs).relu()
-        relevance = self.code.dense(hidden, part.outer.weight, part.outer.bias, relevance)
-        return self.code.dense(inputs, part.inner.weight, part.inner.bias, relevance)
-
     def through_attention(self, taken: Sum, part: Attention, relevance: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """See `Twin.through_attention`; a self-attention gives all relevance to its query states."""
         outputs = torch.cat(taken.outputs, -1)
-        at_heads = self.code.dense(outputs, part.output.weight, None, relevance)
+        at_heads = self.rule.matrix(outputs, part.output.weight, None, relevance)
         met = torch.stack([head.sum() for head in at_heads.chunk(part.heads, -1)])
         mask = torch.zeros(len(taken.entered), len(taken.attended)).to(outputs)
         if taken.name.startswith("dec_self"):
             mask = torch.full_like(mask, -torch.inf).triu(1)
         query, key, value = part.query.weight, part.key.weight, part.value.weight
         parts = [taken.entered @ query.T, taken.attended @ key.T, taken.attended @ value.T]
-        back = self.code.core(part.heads, parts, mask, at_heads)
+        back = self.rule.core(part.heads, parts, mask, at_heads)
         if not taken.name.startswith("dec_enc"):
-            inside = self.code.dense(taken.entered, torch.cat([query, key, value]), None, torch.cat(back, -1))
+            inside = self.rule.matrix(taken.entered, torch.cat([query, key, value]), None, torch.cat(back, -1))
             return inside, torch.zeros(()), met
-        asking = self.code.dense(taken.entered, query, None, back[0])
-        return asking, self.code.dense(taken.attended, torch.cat([key, value]), None, torch.cat(back[1:], -1)), met
+        asking = self.rule.matrix(taken.entered, query, None, back[0])
+        return asking, self.rule.matrix(taken.attended, torch.cat([key, value]), None, torch.cat(back[1:], -1)), met

@@ -167,11 +167,8 @@ class AttnLrp(Matrices):
         scores = query @ key.T / math.sqrt(query.shape[-1])
         weights = (scores + mask).softmax(-1)
         if not self.through_softmax:
-            return [
-                torch.zeros_like(query),
-                torch.zeros_like(key),
-                value * (weights.T @ (relevance / (weights @ value))),
-            ]
+            at_values = value * (weights.T @ (relevance / (weights @ value)))
+            return [torch.zeros_like(query), torch.zeros_like(key), at_values]
         products = weights[:, :, None] * value * (relevance / (2 * weights @ value))[:, None]
         at_weights, at_values = products.sum(2), products.sum(0)
         at_scores = scores * (at_weights - weights * at_weights.sum(1, keepdim=True))

@@ -58,7 +58,6 @@ MODULES_WITHOUT_TORCH = (
     "model.shape",
     "pruning.criteria",
     "pruning.selection",
-    "pruning.optimal",
     "syntax.conllu",
     "syntax.tokenising",
     "syntax.attachment_scores",
@@ -67,7 +66,6 @@ MODULES_WITHOUT_TORCH = (
     "analysis.roles",
     "analysis.attention_maps",
     "analysis.alignment_heads",
-    "analysis.alignment_pairs",
     "syntax.pharaoh",
 )
 HEAVY = ("torch", "numpy", "pandas", "matplotlib", "sentencepiece", "sacrebleu", "safetensors")

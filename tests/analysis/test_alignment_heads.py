@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,7 @@ from heads.analysis.alignment_heads import (
 from heads.analysis.attention_weights import attend_to_source
 from heads.config.analyses import AlignmentHeadsSettings
 from heads.model.attention import Trace
-from heads.model.shape import ModelShape, full_heads
+from heads.model.shape import full_heads
 from heads.model.transformer import Transformer
 from heads.syntax.alignment import Words
 from heads.text.special_ids import BOS, EOS
@@ -157,16 +158,11 @@ def test_a_model_without_such_heads_has_no_rows() -> None:
     assert alignment_heads([], [], [], SETTINGS) == []
 
 
-def random_model(live: Any) -> Transformer:
-    torch.manual_seed(4)
-    sizes: dict[str, Any] = {"source_subwords": 19, "target_subwords": 17, "original_heads": 3}
-    shape = ModelShape(8, 4, 10, 0.3, pre_norm=True, **sizes, live_heads=live)
-    return Transformer(shape).double().eval()
-
-
-def test_attention_is_of_each_pair_alone_under_its_reference_without_the_sources_end_sign() -> None:
+def test_attention_is_of_each_pair_alone_under_its_reference_without_the_sources_end_sign(
+    tiny_model: Callable[..., Transformer],
+) -> None:
     live = {**full_heads(layers=2, heads=3), "dec_enc": ((0, 2), (1,))}
-    model = random_model(live)
+    model = tiny_model(live_heads=live, source_subwords=19, target_subwords=17)
     pairs = [(words([1, 2, 3]), words([2, 2], 5)), (words([1]), words([1, 4, 1], 6)), (words([3, 1], 7), words([1]))]
     for batch_tokens in (1, 1000):
         found = dict(attend_to_source(model, pairs, batch_tokens))
@@ -181,6 +177,6 @@ def test_attention_is_of_each_pair_alone_under_its_reference_without_the_sources
             np.testing.assert_allclose(found[number], whole[..., :-1].detach(), atol=1e-6)
 
 
-def test_nothing_comes_of_a_model_without_decoder_encoder_heads() -> None:
-    model = random_model({**full_heads(layers=2, heads=3), "dec_enc": ((), ())})
+def test_nothing_comes_of_a_model_without_decoder_encoder_heads(tiny_model: Callable[..., Transformer]) -> None:
+    model = tiny_model(live_heads={**full_heads(layers=2, heads=3), "dec_enc": ((), ())})
     assert list(attend_to_source(model, [(words([1, 2]), words([2]))], 10)) == []

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-import argparse
+import json
 from base64 import b64encode
 from dataclasses import replace
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-import yaml
 from numpy.typing import NDArray
 from safetensors.numpy import save_file
 
+from heads.__main__ import main
 from heads.analysis.attention_maps import Translated, encoder_on_words, maps, packed, sentences_to_show, unpacked
 from heads.analysis.attention_weights import attend, attend_translating
 from heads.base.files import read_json, write_lines
-from heads.cli import maps as maps_command
 from heads.config.analyses import MapsSettings, TranslateSettings
 from heads.config.trainings import BpeSettings
 from heads.model.attention import Trace
@@ -72,11 +70,6 @@ def test_attention_is_that_of_the_sentence_read_alone_without_the_end_sign() -> 
     for words in given:
         assert found[words.number].shape == (3, len(words.subwords), len(words.subwords))
         np.testing.assert_allclose(found[words.number], read_alone(model, words), atol=1e-6)
-
-
-def test_live_heads_keep_their_original_numbers() -> None:
-    assert pruned(12).shape.heads(("enc_self",)) == (("enc_self", 0, 2), ("enc_self", 2, 0), ("enc_self", 2, 1))
-    assert pruned(12).shape.heads(("dec_enc",)) == (("dec_enc", 2, 2),)
 
 
 def test_a_sentence_is_translated_and_all_heads_are_those_of_the_model_that_writes_it() -> None:
@@ -149,19 +142,17 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def command(module: ModuleType, folder: Path, settings: dict[str, Any], **more: str) -> Path:
-    (folder / "settings").write_text(yaml.safe_dump(settings))
-    parser = argparse.ArgumentParser()
-    module.add_arguments(parser)
-    names = {"model": "model", "settings": "settings", "source-bpe": "bpe", "target-bpe": "bpe", "sentences": "trees"}
-    flags = [f"--{flag.replace('_', '-')}={folder / name}" for flag, name in {**names, **more, "out": "out"}.items()]
-    module.run(parser.parse_args([*flags, "--device=cpu"]))
-    return folder / "out"
+def shown(folder: Path, least: int, most: int, sentences: str = "trees") -> Any:
+    """What the command writes of sentences of this file with so many words."""
+    settings = {"maps": {"sentences": 5, "min_words": least, "max_words": most}, "translate": SEARCH}
+    names = {"model": "model", "source-bpe": "bpe", "target-bpe": "bpe", "sentences": sentences, "out": "out"}
+    flags = [f"--{flag}={folder / name}" for flag, name in names.items()]
+    assert main(["maps", *flags, "--settings", json.dumps(settings), "--device", "cpu"]) == 0
+    return read_json(folder / "out")
 
 
 def test_the_maps_command_writes_words_as_they_stand_in_the_text(folder: Path) -> None:
-    settings = {"maps": {"sentences": 5, "min_words": 2, "max_words": 5}, "translate": SEARCH}
-    first, second = read_json(command(maps_command, folder, settings))
+    first, second = shown(folder, 2, 5)
     assert first["words"] == ["the", "cat", "sees"]
     assert second["words"] == ["кошка", "видит", "её"]
     assert second["relations"] == ["root", "nsubj", "nsubj"]
@@ -171,12 +162,10 @@ def test_the_maps_command_writes_words_as_they_stand_in_the_text(folder: Path) -
 
 def test_plain_lines_are_shown_without_trees(folder: Path) -> None:
     write_lines(folder / "dev.txt", ["see", "dogs see the cat"])
-    settings = {"maps": {"sentences": 5, "min_words": 2, "max_words": 5}, "translate": SEARCH}
-    (found,) = read_json(command(maps_command, folder, settings, sentences="dev.txt"))
+    (found,) = shown(folder, 2, 5, "dev.txt")
     assert found["words"] == ["dogs", "see", "the", "cat"] and found["tree_heads"] == [0, 0, 0, 0]
 
 
 def test_no_fitting_sentence_is_said_and_not_passed_over(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    settings = {"maps": {"sentences": 5, "min_words": 7, "max_words": 9}, "translate": SEARCH}
-    assert read_json(command(maps_command, folder, settings)) == []
+    assert shown(folder, 7, 9) == []
     assert "no sentence has 7 to 9 words" in capsys.readouterr().err

@@ -31,8 +31,9 @@ def ours(name: str, layers: tuple[nn.Linear, nn.Linear], inputs: Tensor, target:
     outputs = layers[1](hidden)
     start = torch.zeros_like(outputs)[:, None]
     start[..., target] = 1.0
-    multiplier = rule.linear(layers[1], hidden, outputs)(start, account)
-    return inputs * rule.linear(layers[0], inputs[:, None], hidden)(multiplier, account)[:, 0, 0]
+    inner, outer = ((layer.weight, layer.bias) for layer in layers)
+    multiplier = rule.linear(*outer, hidden, outputs)(start, account)
+    return inputs * rule.linear(*inner, inputs[:, None], hidden)(multiplier, account)[:, 0, 0]
 
 
 def theirs(rule: type[PropagationRule], layers: tuple[nn.Linear, nn.Linear], inputs: Tensor, target: int) -> Tensor:

@@ -1,4 +1,4 @@
-"""Masking more and more heads: which are masked at each step, the translations, and the orders."""
+"""Masking heads, by one, by layers, and more and more: which are masked at each step, the translations, the orders."""
 
 from __future__ import annotations
 
@@ -11,19 +11,54 @@ import torch
 from safetensors.numpy import save_file
 from test_permutations import REFERENCES, worsened
 
+from few_heads import random_batch
+from heads.analysis.ablation import ablation_rows, gates_without, kept_alone, masked_alone
 from heads.analysis.masking import load_with_heads, read_text
-from heads.analysis.masking_curve import Row, ablation_order, by_attention, curve_rows, importance_orders, random_orders
+from heads.analysis.masking_curve import Row, by_attention, curve_rows, importance_orders, random_orders
 from heads.base.files import UserError, write_lines
 from heads.model.folder import save_folder
-from heads.model.shape import Head
+from heads.model.head_removal import prune
+from heads.model.shape import Head, ModelShape
 from heads.model.sublayers import Gates
 from heads.model.transformer import Transformer
-from heads.pruning.selection import random_scores, ranked
+from heads.pruning.selection import random_scores
 from heads.translation.beam_search import bleu, bleu_statistics
 from heads.translation.bleu import bleu_of
 
 NewModel = Callable[..., Transformer]
+LIVE = {"enc_self": ((0, 2), ()), "dec_self": ((1,), (0, 1, 2)), "dec_enc": ((2,), (0, 1))}
 SENTENCE = "the old farmers sold their excellent tools yesterday at the large market in town before it rained ."
+
+
+def test_a_head_masked_by_its_gate_is_the_same_as_one_that_is_gone(tiny_model: NewModel) -> None:
+    model, batch = tiny_model(live_heads=LIVE), random_batch(3, 1)
+    gates = gates_without(model, [("dec_self", 1, 2), ("enc_self", 0, 0)])
+    smaller = prune(model, {kind: [[bool(g) for g in gate] for gate in layers] for kind, layers in gates.items()})
+    assert smaller.shape.live_heads["dec_self"] == ((1,), (0, 1))
+    assert smaller.shape.live_heads["enc_self"] == ((2,), ())
+    inputs = (batch.source, batch.source_mask, batch.target_input)
+    torch.testing.assert_close(model(*inputs, gates), smaller(*inputs))
+
+
+def test_each_head_is_masked_alone_or_left_alone_in_its_layer(tiny_shape: Callable[..., ModelShape]) -> None:
+    shape = tiny_shape(live_heads=LIVE)
+    assert masked_alone(shape) == {head: {head} for head in shape.heads()}
+    alone = kept_alone(shape)
+    assert tuple(alone) == shape.heads()
+    assert alone["dec_self", 1, 1] == {("dec_self", 1, 0), ("dec_self", 1, 2)}
+    assert alone["dec_self", 0, 1] == set()
+
+
+def test_a_case_that_masks_nothing_is_not_translated_again(tiny_model: NewModel) -> None:
+    model, calls = tiny_model(live_heads=LIVE), []
+
+    def translate(gates: Gates | None) -> list[str]:
+        calls.append(gates)
+        return REFERENCES
+
+    rows = ablation_rows(model, kept_alone(model.shape), translate, REFERENCES, resamples=10)
+    assert len(rows) == 9
+    assert len(calls) == 1 + 7  # dec_self and dec_enc of layer 0 have one head each
 
 
 class Recorder:
@@ -139,28 +174,13 @@ def test_an_order_is_set_against_the_first_one_with_as_many_heads_masked(tiny_mo
 
 
 def test_the_kinds_of_attention_share_out_all_heads(tiny_model: NewModel) -> None:
-    orders = random_orders(
-        tiny_model(live_heads={"enc_self": [[0, 2], []], "dec_self": [[], []], "dec_enc": [[1], [0]]}), 2
-    )
-    assert list(orders) == ["random-1", "random-2"]
+    model = tiny_model(live_heads={"enc_self": [[0, 2], []], "dec_self": [[], []], "dec_enc": [[1], [0]]})
+    orders = random_orders(model, 2)
+    assert orders == {f"random-{seed}": random_scores(model.shape.heads(), seed) for seed in (1, 2)}
     assert orders["random-1"] != orders["random-2"]
     parts = by_attention(orders["random-1"])
     assert list(parts) == ["enc_self", "dec_enc"]
     assert {head: score for part in parts.values() for head, score in part.items()} == orders["random-1"]
-
-
-def test_random_orders_are_the_same_every_time_and_differ_from_each_other(tiny_model: NewModel) -> None:
-    model = tiny_model()
-    orders = random_orders(model, 3)
-    assert orders == random_orders(model, 3)
-    assert orders["random-2"] == random_scores(model.shape.heads(), 2)
-    assert len({tuple(scores.values()) for scores in orders.values()}) == 3
-
-
-def test_the_head_whose_absence_costs_most_ranks_first() -> None:
-    place = {"attention": "dec_enc", "layer": "1"}
-    rows = [{**place, "head": str(head), "bleu_change": change} for head, change in enumerate(("0.3", "-8", "-0.1"))]
-    assert [head for _, _, head in ranked(ablation_order(rows))] == [1, 2, 0]
 
 
 def test_orders_by_importance_take_the_normalised_score_of_their_form() -> None:

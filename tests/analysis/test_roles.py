@@ -17,20 +17,7 @@ from heads.base.files import read_tsv, write_tsv
 from heads.config.analyses import RolesSettings
 from heads.syntax.alignment import Arc, Words, usable
 
-SETTINGS = RolesSettings(
-    trees=("gold",),
-    sentences=9,
-    max_subwords=99,
-    batch_tokens=99,
-    bootstrap=200,
-    positional_share=0.9,
-    syntactic_margin=0.1,
-    margin_is_relative=False,
-    relations=("nsubj", "advmod"),
-    min_cases=1,
-    rare_outside_top=12,
-    rare_share=0.5,
-)
+SETTINGS = RolesSettings(bootstrap=200, relations=("nsubj", "advmod"), min_cases=1, rare_outside_top=12)
 RANKS = np.arange(20)
 
 
@@ -350,10 +337,3 @@ def test_the_same_sentences_give_the_same_intervals_whatever_other_heads_there_a
 
 def test_a_model_without_heads_has_no_rows() -> None:
     assert roles([], [], RANKS, SETTINGS) == []
-
-
-def test_roles_are_the_same_from_rows_and_from_their_table(tmp_path: Path) -> None:
-    tree = sentence(4, (0, 2, "nsubj"), subwords=[1, 2, 19, 5])
-    rows = roles([(tree, looking([2, 2, 2, 2], [0, 0, 1, 2]))], [(0, 0), (3, 1)], RANKS, SETTINGS)
-    write_tsv(tmp_path / "roles.tsv", rows, COLUMNS)
-    assert labels(rows) == labels(read_tsv(tmp_path / "roles.tsv")) == {(0, 0): {"rare"}, (3, 1): {"positional"}}

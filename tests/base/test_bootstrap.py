@@ -30,13 +30,6 @@ def test_a_coin_for_each_sentence_makes_every_set_of_them_as_likely() -> None:
     np.testing.assert_array_equal(sums[:, 1], 3 * ((taken >> 1 & 1) + (taken >> 3 & 1)))
 
 
-def test_every_draw_has_as_many_sentences_as_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("heads.base.bootstrap.WEIGHTS_AT_ONCE", 20)
-    sums = resampled_sums(np.ones((7, 2), np.float32), 5)
-    assert (sums == 7).all()
-    assert sums.shape == (5, 2)
-
-
 @pytest.mark.parametrize("drawn_sums", [resampled_sums, halved_sums])
 def test_memory_that_holds_fewer_weights_gives_the_same_sums(
     monkeypatch: pytest.MonkeyPatch, drawn_sums: Callable[..., np.ndarray]

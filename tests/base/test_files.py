@@ -1,8 +1,9 @@
-"""Files are written whole or not at all, and read back as written."""
+"""Files are written whole or not at all, and read back as written; checksums of their contents."""
 
 from __future__ import annotations
 
 import gzip
+import hashlib
 import json
 import os
 import platform
@@ -11,6 +12,7 @@ import stat
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -21,7 +23,6 @@ from heads.base.files import (
     UserError,
     atomic_path,
     format_cell,
-    open_text,
     read_json,
     read_jsonl,
     read_lines,
@@ -29,9 +30,11 @@ from heads.base.files import (
     settings_given,
     write_json,
     write_lines,
+    write_sealed_json,
     write_text,
     write_tsv,
 )
+from heads.base.seals import checksum, sealed, sha256_of, unsealed
 
 
 def test_a_failure_leaves_nothing_new_and_the_old_file_whole(tmp_path: Path) -> None:
@@ -94,21 +97,12 @@ def test_lines_come_back_from_plain_and_gzipped_files(tmp_path: Path) -> None:
     assert read_lines(tmp_path / "text.gz") == lines
 
 
-def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"missing\.txt does not exist"):
-        open_text(tmp_path / "missing.txt")
-
-
 @pytest.mark.parametrize(
     ("name", "content", "sentence"),
     [
         ("latin.txt", "na\u00efve\n".encode("latin-1"), r"latin\.txt is not UTF-8 .*: convert it to UTF-8\.$"),
         ("plain.gz", b"no archive\n", r"plain\.gz cannot be read .*: give an intact text file"),
-        (
-            "cut.gz",
-            gzip.compress(b"a line\n" * 99, mtime=0)[:-9],
-            r"cut\.gz cannot be read .*: give an intact text file",
-        ),
+        ("cut.gz", gzip.compress(b"a line\n" * 99, mtime=0)[:-9], r"cut\.gz cannot be read .*: give an intact text"),
         ("spoilt.gz", gzip.compress(b"", mtime=0)[:10] + b"\x07" * 9, r"spoilt\.gz cannot be read"),
     ],
     ids=["latin", "plain", "cut", "spoilt"],
@@ -119,6 +113,8 @@ def test_a_file_that_is_no_text_is_one_sentence(tmp_path: Path, name: str, conte
         read_lines(tmp_path / name)
     with pytest.raises(UserError, match="is a folder: give the path of a file"):
         read_lines(tmp_path)
+    with pytest.raises(UserError, match=r"missing\.txt does not exist"):
+        read_lines(tmp_path / "missing.txt")
 
 
 def test_json_keeps_its_letters_and_ends_with_a_line_end(tmp_path: Path) -> None:
@@ -213,3 +209,46 @@ def test_settings_that_are_half_of_json_are_refused_in_one_sentence(word: str) -
     said = rf"^{re.escape(word)} is not valid JSON .*: correct it, or name a YAML file\.$"
     with pytest.raises(UserError, match=said):
         settings_given(word)
+
+
+CONTENT = {"b": [1, {"c": 1 / 3}], "a": "б", "none": None}
+
+
+def test_a_checksum_is_that_of_the_bytes_however_they_are_cut(tmp_path: Path) -> None:
+    content = bytes(range(256)) * 9999
+    (tmp_path / "file").write_bytes(content)
+    right = hashlib.sha256(content).hexdigest()
+    assert sha256_of(tmp_path / "file") == right
+    assert checksum([content[:5], b"", memoryview(content)[5:]]) == right
+
+
+def test_a_seal_is_the_checksum_of_what_is_told_and_of_the_parts_behind_it() -> None:
+    found = sealed(CONTENT, [b"xy", b"z"])
+    assert found == {**CONTENT, "sha256": hashlib.sha256(json.dumps(CONTENT).encode() + b"xyz").hexdigest()}
+    assert unsealed(found, [b"x", b"yz"]) == CONTENT
+    assert unsealed(json.loads(json.dumps(found)), [b"xyz"]) == CONTENT
+
+
+@pytest.mark.parametrize(
+    ("change", "parts"),
+    [
+        ({"a": "b"}, b"xyz"),
+        ({"new": 1}, b"xyz"),
+        ({"sha256": "0" * 64}, b"xyz"),
+        ({"sha256": None}, b"xyz"),
+        ({}, b"xyZ"),
+    ],
+)
+def test_what_is_not_as_it_was_sealed_is_refused(change: dict[str, Any], parts: bytes) -> None:
+    with pytest.raises(ValueError, match="checksum"):
+        unsealed(sealed(CONTENT, [b"xyz"]) | change, [parts])
+
+
+def test_json_may_be_sealed_or_not_and_a_wrong_seal_names_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "some.json"
+    for write in (write_json, write_sealed_json):
+        write(path, CONTENT)
+        assert read_json(path) == CONTENT
+    path.write_text(path.read_text(encoding="utf-8").replace("0.333", "0.332"), encoding="utf-8")
+    with pytest.raises(UserError, match=r"some\.json is missing or damaged .its checksum is wrong.: delete it"):
+        read_json(path)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import re
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +15,8 @@ from PIL import Image
 from checkouts import ROOT
 from heads.__main__ import main
 from heads.base.files import UserError, read_tsv, read_yaml, write_lines, write_text
-from heads.base.keeping import keep, without_places
-from heads.base.lineage import Job
+from heads.base.keeping import jobs, keep, without_places
+from heads.base.provenance import MARK
 
 SOME_PLACE = re.compile(r"(^|[\s\"'=(,:\[])/(\w[\w.-]*/)*\w", re.MULTILINE)
 """An absolute path in any context; deliberately not the pattern under test."""
@@ -24,32 +24,47 @@ MOST_BYTES = 3_000_000
 AT = {"code": "c" * 40, "other": "d" * 40}
 RECORD = {"python": "3.11.7", "torch": "2.13.0", "sentencepiece": "0.2", "sacrebleu": "2.6", "numpy": "2.4",
           "machine": "x86_64", "processor": "Fast CPU 2/3", "cores": 12, "changed_since_commit": False}  # fmt: skip
-
-
+BLEU = f"results/a/ж>>>???/{'a-long-name/' * 30}bleu"
 SETTINGS = {
     "results/corpora/t/train.txt": {"kind": "files", "folder": "/data/secret/texts"},
     "results/a/model2": {"gates": {"updates": 7}, "model": {"layers": 2}},
-    "results/a/bleu": {"translate": {"beam": 4}},
+    BLEU: {"translate": {"beam": 4}},
     "results/b/bleu": {"translate": {"beam": 9}},
     "results/figures/a/x.png": {"gates": {"updates": 1}},
 }
 """Settings of the command behind each file; those of a figure are not the experiment's."""
 
 
-def job(rule: str, output: str, *inputs: str, at: float, cost: tuple[str, str, str] | None, **record: Any) -> Job:
-    """A job whose benchmark has two tries; the last one counts."""
+def job(
+    rule: str,
+    output: str,
+    *inputs: str,
+    at: float,
+    cost: tuple[str, str, str] | None,
+    logged: bool = True,
+    beside: str = "",
+    **told: Any,
+) -> str:
+    """Write a file, its log, its benchmark (of two tries; the last one counts) and its Snakemake metadata."""
     log = Path(output).parent / "log" / f"{rule}.{Path(output).name}.txt"
     if cost:
         lines = ["s\tcpu_time\tmax_rss", "999\t999\t999", "\t".join(cost)]
         write_lines(log.parents[1] / "bench" / f"{log.stem}.tsv", lines)
-    write_text(Path(output), rule)
+    if logged:
+        write_lines(log, ["some words", MARK + json.dumps({**RECORD, "commit": AT["code"], **told})])
     command = f"python -m heads {rule} --to /home/me/{rule} https://x.org/a/b ../up results/a"
     command += f" --settings '{json.dumps(SETTINGS[output])}'" if output in SETTINGS else ""
-    return Job(rule, inputs, str(log), command, at, at + 50, {**RECORD, "commit": AT["code"], **record})
+    kept = {"rule": rule, "input": inputs, "log": [str(log)], "shellcmd": command, "starttime": at, "endtime": at + 50}
+    for path in filter(None, (output, beside)):
+        write_text(Path(path), rule)
+        name = base64.urlsafe_b64encode(path.encode()).decode()
+        *folders, last = (name[start : start + 200] for start in range(0, len(name), 200))
+        write_text(Path(".snakemake/metadata", *(f"@{part}" for part in folders), last), json.dumps(kept))
+    return output
 
 
-@pytest.fixture
-def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Job]:
+@pytest.fixture(autouse=True)
+def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Experiment a (two seeds, corpus t) next to b (another corpus), with tables and figures of both."""
     monkeypatch.chdir(tmp_path)
     for number, experiment in enumerate(("a", "b", "aa")):
@@ -62,29 +77,20 @@ def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Job]:
     write_lines(Path("results/tables/table_pruning.tsv"), ["experiment\tours\tof what", *rows])
     write_lines(Path("results/tables/table_corpus.tsv"), ["experiment\tours", "b\t5"])
     write_lines(Path("results/tables/table_scoreboard.tsv"), ["claim\tours_a\tours_b", "c\t6\t7"])
-    corpus = "results/corpora/{}/train.txt"
-    jobs = {
-        corpus.format("t"): job("corpus", corpus.format("t"), at=1e9, cost=("60", "30", "100")),
-        corpus.format("u"): job("corpus", corpus.format("u"), at=5e8, cost=("6000", "6000", "9999")),
-        "results/b/model": job("gates", "results/b/model", corpus.format("u"), at=2e8, cost=("6e3", "6e3", "9e3")),
-        "results/aa/model": job("gates", "results/aa/model", at=2e8, cost=("6000", "6000", "9999"), seed=77),
-        "results/a/gone": job("gates", "results/a/gone", at=2e8, cost=("6000", "6000", "9999"), seed=78),
-    }
-    Path("results/a/gone").unlink()
+    texts = job("corpus", "results/corpora/t/train.txt", at=1e9, cost=("60", "30", "100"))
+    others = job("corpus", "results/corpora/u/train.txt", at=5e8, cost=("6000", "6000", "9999"))
+    job("gates", "results/b/model", others, at=2e8, cost=("6e3", "6e3", "9e3"))
+    job("gates", "results/aa/model", at=2e8, cost=("6000", "6000", "9999"), seed=77)
+    Path(job("gates", "results/a/gone", at=2e8, cost=("6000", "6000", "9999"), seed=78)).unlink()
     for seed, cost in ((10, ("120", "90", "700")), (2, ("240", "180", "500"))):
-        name = f"results/a/model{seed}"
-        one = job("gates", name, corpus.format("t"), at=1e9 + 100 + seed, cost=cost, seed=seed, device="cuda:1 a card")
-        jobs |= {name: one, f"{name}.json": one}
-        write_text(Path(f"{name}.json"), "{}")
-    jobs["results/a/bleu"] = job("score", "results/a/bleu", at=1e9 + 900, cost=("0.2", "NA", "-"), commit=AT["other"])
-    jobs["results/tables/table_pruning.tsv"] = job("table", "results/tables/made", at=1e9 + 950, cost=None)
-    return jobs
+        told: Any = {"seed": seed, "device": "cuda:1 a card", "beside": f"results/a/model{seed}.json"}
+        job("gates", f"results/a/model{seed}", texts, at=1e9 + 100 + seed, cost=cost, **told)
+    job("score", BLEU, at=1e9 + 900, cost=("0.2", "NA", "-"), commit=AT["other"], changed_since_commit=True)
+    job("table", "results/tables/made", at=1e9 + 950, cost=None, logged=False)
 
 
-def test_tables_keep_the_rows_of_the_experiment_and_one_without_such_a_column_is_kept_whole(
-    made: dict[str, Job], tmp_path: Path
-) -> None:
-    folder = keep("a", made, tmp_path / "kept")
+def test_tables_keep_the_rows_of_the_experiment_and_one_without_such_a_column_is_kept_whole(tmp_path: Path) -> None:
+    folder = keep("a", tmp_path / "kept")
     assert folder == tmp_path / "kept/a"
     tables = {path.name: read_tsv(path) for path in folder.glob("tables/*")}
     assert tables == {
@@ -98,16 +104,16 @@ def test_tables_keep_the_rows_of_the_experiment_and_one_without_such_a_column_is
 
 @pytest.mark.parametrize(("heads", "kept"), [(124, ["1", "2", "mean", "sd"]), (125, ["1", "2"])])
 def test_means_over_seeds_that_follow_from_the_rows_are_left_out_of_long_tables_alone(
-    made: dict[str, Job], tmp_path: Path, heads: int, kept: list[str]
+    tmp_path: Path, heads: int, kept: list[str]
 ) -> None:
     rows = [f"a\t{head}\t{seed}" for head in range(heads) for seed in ("1", "2", "mean", "sd")]
     write_lines(Path("results/tables/table_measures.tsv"), ["experiment\thead\tseed", *rows, *["b\t1\t1"] * 9])
-    found = read_tsv(keep("a", made, tmp_path) / "tables/table_measures.tsv")
+    found = read_tsv(keep("a", tmp_path) / "tables/table_measures.tsv")
     assert found == [{"experiment": "a", "head": str(head), "seed": seed} for head in range(heads) for seed in kept]
 
 
-def test_pictures_that_tell_the_story_keep_their_size_with_few_colours(made: dict[str, Job], tmp_path: Path) -> None:
-    folder = keep("a", made, tmp_path)
+def test_pictures_that_tell_the_story_keep_their_size_with_few_colours(tmp_path: Path) -> None:
+    folder = keep("a", tmp_path)
     found = {path.name: Image.open(path) for path in folder.glob("figures/*")}
     assert {name: picture.size for name, picture in found.items()} == {"heads_by_type.png": (40, 30)}
     for picture in found.values():
@@ -117,10 +123,8 @@ def test_pictures_that_tell_the_story_keep_their_size_with_few_colours(made: dic
     assert np.abs(before - after).mean() < 32
 
 
-def test_costs_are_those_of_the_experiments_own_jobs_and_its_corpus_each_once(
-    made: dict[str, Job], tmp_path: Path
-) -> None:
-    rows = read_tsv(keep("a", made, tmp_path) / "jobs.tsv")
+def test_costs_are_those_of_the_experiments_own_jobs_and_its_corpus_each_once(tmp_path: Path) -> None:
+    rows = read_tsv(keep("a", tmp_path) / "jobs.tsv")
     costs = {row["rule"]: (row["jobs"], row["wall_minutes"], row["cpu_minutes"], row["memory_mb"]) for row in rows}
     assert costs == {
         "corpus": ("1", "1", "0.5", "100"),
@@ -133,16 +137,16 @@ def test_costs_are_those_of_the_experiments_own_jobs_and_its_corpus_each_once(
     )
 
 
-def test_the_page_says_from_which_code_on_what_and_how(made: dict[str, Job], tmp_path: Path) -> None:
+def test_the_page_says_from_which_code_on_what_and_how(tmp_path: Path) -> None:
     started = "Command: /opt/bin/snakemake --cores 2 --config folder=/data/texts run=[a]"
     for name, said in (("2", f"{started}\nresults/a/model2\n"), ("1", "Command: snakemake -n\nresults/aa/x\n"),
                        ("3", f"{started}\n results/a/model10")):  # fmt: skip
         write_text(Path(f".snakemake/log/{name}.log"), said)
-    lines = (keep("a", made, tmp_path) / "README.md").read_text(encoding="utf-8").splitlines()
+    lines = (keep("a", tmp_path) / "README.md").read_text(encoding="utf-8").splitlines()
     facts = dict(re.findall(r"^\| (\w+) \| (.*) \|$", "\n".join(lines), re.MULTILINE))
     versions = "python 3.11.7, torch 2.13.0, sentencepiece 0.2, sacrebleu 2.6, numpy 2.4"
     assert {name: facts[name] for name in ("code", "machine", "device", "versions", "seeds")} == {
-        "code": f"commit {'c' * 12}, commit {'d' * 12}",
+        "code": f"commit {'c' * 12}, commit {'d' * 12} and changes on it",
         "machine": "Fast CPU 2/3, 12 cores, x86_64",
         "device": "cuda:1 a card",
         "versions": versions,
@@ -158,30 +162,27 @@ def test_the_page_says_from_which_code_on_what_and_how(made: dict[str, Job], tmp
     ]
 
 
-def test_of_many_devices_the_first_four_are_named_and_the_rest_counted(made: dict[str, Job], tmp_path: Path) -> None:
+def test_a_model_from_the_cache_which_has_no_log_is_told_of_by_its_own_facts(tmp_path: Path) -> None:
+    model = job("baseline", "results/a/seed-9/model.safetensors", at=1e9, cost=None, logged=False)
+    score = job("score", "results/a/seed-9/bleu.json", at=1e9, cost=None, logged=False)
+    write_text(
+        Path("results/a/seed-9/model.json"), json.dumps({"provenance": {**RECORD, "commit": "f" * 40, "seed": 9}})
+    )
+    page = (keep("a", tmp_path) / "README.md").read_text(encoding="utf-8")
+    assert "| seeds | 2, 9, 10 |" in page and f"commit {'f' * 12}, " in page
+    assert (jobs()[model].record["seed"], jobs()[score].record) == (9, {})
+
+
+def test_of_many_devices_the_first_four_are_named_and_the_rest_counted(tmp_path: Path) -> None:
     for seed in range(20, 25):
-        name = f"results/a/model{seed}"
-        made[name] = job("gates", name, at=1e9, cost=("1", "1", "1"), seed=seed, device=f"cuda:{seed}")
-    page = (keep("a", made, tmp_path) / "README.md").read_text(encoding="utf-8")
+        job("gates", f"results/a/model{seed}", at=1e9, cost=("1", "1", "1"), seed=seed, device=f"cuda:{seed}")
+    page = (keep("a", tmp_path) / "README.md").read_text(encoding="utf-8")
     (devices,) = re.findall(r"^\| device \| (.*) \|$", page, re.MULTILINE)
     assert len(devices.split(", ")) == 4 and devices.endswith(" and 2 more")
 
 
-def test_a_machine_that_was_not_recorded_is_said_to_be_the_one_it_was_kept_on(
-    made: dict[str, Job], tmp_path: Path
-) -> None:
-    older = {
-        path: replace(one, record={name: value for name, value in one.record.items() if name != "processor"})
-        for path, one in made.items()
-    }
-    page = (keep("a", older, tmp_path) / "README.md").read_text(encoding="utf-8")
-    assert "| x86_64 (processor not recorded; kept on " in page
-
-
-def test_settings_are_what_the_experiments_stages_and_its_corpus_were_told(
-    made: dict[str, Job], tmp_path: Path
-) -> None:
-    assert read_yaml(keep("a", made, tmp_path) / "settings.yaml") == {
+def test_settings_are_what_the_experiments_stages_and_its_corpus_were_told(tmp_path: Path) -> None:
+    assert read_yaml(keep("a", tmp_path) / "settings.yaml") == {
         "corpora": {"t": {"kind": "files", "folder": "…/texts"}},
         "gates": {"updates": 7},
         "model": {"layers": 2},
@@ -199,36 +200,36 @@ def test_absolute_paths_lose_their_folders_and_nothing_else_is_touched(text: str
     assert without_places(text) == left
 
 
-def test_no_absolute_path_is_in_any_file_that_is_kept(made: dict[str, Job], tmp_path: Path) -> None:
-    folder = keep("a", made, tmp_path)
+def test_no_absolute_path_is_in_any_file_that_is_kept(tmp_path: Path) -> None:
+    folder = keep("a", tmp_path)
     texts = {path.name: path.read_text(encoding="utf-8") for path in folder.rglob("*.*") if path.suffix != ".png"}
     assert len(texts) == 5
     assert [name for name, text in texts.items() if SOME_PLACE.search(text)] == []
     assert all(SOME_PLACE.search(bad) for bad in ("/home/me", "folder: /data", '["/a/b"]', "x=/a"))
 
 
-def test_kept_again_what_there_is_no_more_goes_and_what_a_person_wrote_stays(
-    made: dict[str, Job], tmp_path: Path
-) -> None:
-    folder = keep("a", made, tmp_path)
+def test_kept_again_what_there_is_no_more_goes_and_what_a_person_wrote_stays(tmp_path: Path) -> None:
+    folder = keep("a", tmp_path)
     write_text(folder / "notes.md", "mine")
     Path("results/tables/table_scoreboard.tsv").unlink()
-    keep("a", made, tmp_path)
+    keep("a", tmp_path)
     found = {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
     assert found == {"notes.md", "README.md", "jobs.tsv", "settings.yaml", "tables/table_pruning.tsv",
                      "figures/heads_by_type.png"}  # fmt: skip
 
 
 def test_without_results_it_is_refused_in_one_sentence_and_nothing_is_written(
-    made: dict[str, Job], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for experiment, jobs, words in (("c", made, "No table"), ("a", {}, "No job")):
-        with pytest.raises(UserError, match=rf"^{words} .* of {experiment} here: run snakemake --config .* first\.$"):
-            keep(experiment, jobs, tmp_path / "kept")
+    with pytest.raises(UserError, match=r"^No table .* of c here: run snakemake --config .* first\.$"):
+        keep("c", tmp_path / "kept")
+    Path(".snakemake/metadata").rename("elsewhere")
+    with pytest.raises(UserError, match="No job that Snakemake remembers of a here"):
+        keep("a", tmp_path / "kept")
     for path in Path("results/figures").rglob("*.png"):
         path.unlink()
     with pytest.raises(UserError, match="No figure of a here"):
-        keep("a", made, tmp_path / "kept")
+        keep("a", tmp_path / "kept")
     assert main(["keep", "--experiment", "c", "--to", str(tmp_path / "kept")]) == 1
     assert capsys.readouterr().err.count("\n") == 1
     assert not (tmp_path / "kept").exists()

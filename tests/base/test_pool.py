@@ -43,12 +43,15 @@ def test_an_endless_stream_is_drawn_only_as_far_as_it_is_worked_on(workers: int)
     assert len(drawn) <= 3 + WAITING * workers
 
 
-@pytest.mark.parametrize("workers", [1, 2])
-def test_what_a_process_raises_is_raised_at_its_place(workers: int) -> None:
-    results = in_order(half_of, [8, 4, 3, 2], workers)
+@pytest.mark.parametrize("workers", [1, 2, None], ids=["here", "processes", "thread"])
+def test_what_is_raised_elsewhere_is_raised_at_its_place_and_tells_where_it_came_from(workers: int | None) -> None:
+    items = [8, 4, 3, 2]
+    results = in_order(half_of, items, workers) if workers else ahead(half_of, items, 2)
     assert [next(results), next(results)] == [4, 2]
-    with pytest.raises(ValueError, match="3 is odd"):
+    with pytest.raises(ValueError, match="3 is odd") as raised:
         next(results)
+    assert "in half_of" in "".join(traceback.format_exception(raised.value))
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith("ahead")]
 
 
 def test_one_thread_works_ahead_in_the_order_of_the_items_and_never_further_than_it_was_told() -> None:
@@ -86,15 +89,6 @@ def test_what_is_worked_on_ahead_is_done_while_nobody_waits_for_it() -> None:
     assert next(results) == 0
     assert done.wait(60), "two more than were asked for"
     results.close()
-
-
-def test_what_the_thread_raises_is_raised_at_its_place_and_tells_where_it_came_from() -> None:
-    results = ahead(half_of, [8, 4, 3, 2], 2)
-    assert [next(results), next(results)] == [4, 2]
-    with pytest.raises(ValueError, match="3 is odd") as raised:
-        next(results)
-    assert "in half_of" in "".join(traceback.format_exception(raised.value))
-    assert not [thread for thread in threading.enumerate() if thread.name.startswith("ahead")]
 
 
 def test_no_more_and_no_fewer_come_of_few_items() -> None:

@@ -8,23 +8,30 @@ import pytest
 
 from heads.base.names import ATTENTION_LABELS, ATTENTIONS, KINDS, SCOPES
 from heads.base.runs import SCORED, Run, run_of
-from heads.base.targets import Target
 
 
 @pytest.mark.parametrize(
-    ("folder", "run"),
+    ("folder", "columns"),
     [
-        ("baseline/seed-3", Run("baseline", None, None, 3)),
-        ("gates/all/lam-0.05/seed-12", Run("gates", "all", Target.parse("lam-0.05"), 12)),
-        ("pruned/enc_self/lam-0/seed-1", Run("pruned", "enc_self", Target.parse("lam-0"), 1)),
-        ("scratch/all/lam-2/seed-0", Run("scratch", "all", Target.parse("lam-2"), 0)),
-        ("pruned/all/keep-4-6-8/seed-2", Run("pruned", "all", Target.parse("keep-4-6-8"), 2)),
-        ("selected/all/random3-12/seed-1", Run("selected", "all", Target.parse("random3-12"), 1)),
+        ("baseline/seed-3", ("baseline", "", "", "", "", 3)),
+        ("gates/enc_self/lam-0.05/seed-12", ("gates", "enc_self", "", "0.05", "", 12)),
+        ("pruned/all/lam-0/seed-0", ("pruned", "all", "", "0", "", 0)),
+        ("pruned/all/keep-4-6-8/seed-2", ("pruned", "all", "", "", "4-6-8", 2)),
+        ("pruned/all/dsp-9/seed-2", ("pruned", "all", "dsp", "", "9", 2)),
+        ("selected/all/random3-12/seed-1", ("selected", "all", "random3", "", "12", 1)),
+        ("selected/all/example_layer-9/seed-1", ("selected", "all", "example_layer", "", "9", 1)),
     ],
 )
-def test_a_run_is_read_from_its_folder_and_written_back(folder: str, run: Run) -> None:
-    assert Run.parse(folder) == run
+def test_a_run_is_read_from_its_folder_and_written_back_there_and_to_columns_of_tables(
+    folder: str, columns: tuple[str | int, ...]
+) -> None:
+    kind, scope, _, _, _, seed = columns
+    run = Run.parse(folder)
+    assert (run.kind, run.scope or "", run.seed) == (kind, scope, seed)
+    assert str(run.target) == folder.split("/")[2] if scope else run.target is None
     assert run.folder == folder
+    names = ("kind", "scope", "method", "lam", "keep", "seed")
+    assert run.columns == dict(zip(names, columns, strict=True))
 
 
 @pytest.mark.parametrize(
@@ -54,22 +61,6 @@ def test_every_kind_of_attention_has_a_label_and_every_scope_names_kinds_that_ex
     assert all(set(kinds) <= set(ATTENTIONS) for kinds in SCOPES.values())
     runs = ["baseline/seed-1", *(f"{kind}/all/lam-1/seed-1" for kind in KINDS if kind != "baseline")]
     assert tuple(Run.parse(folder).kind for folder in runs) == KINDS
-
-
-@pytest.mark.parametrize(
-    ("folder", "columns"),
-    [
-        ("baseline/seed-3", ("baseline", "", "", "", "", 3)),
-        ("gates/enc_self/lam-0.05/seed-12", ("gates", "enc_self", "", "0.05", "", 12)),
-        ("pruned/all/keep-4-6-8/seed-2", ("pruned", "all", "", "", "4-6-8", 2)),
-        ("pruned/all/dsp-9/seed-2", ("pruned", "all", "dsp", "", "9", 2)),
-        ("selected/all/random3-12/seed-1", ("selected", "all", "random3", "", "12", 1)),
-        ("selected/all/example_layer-9/seed-1", ("selected", "all", "example_layer", "", "9", 1)),
-    ],
-)
-def test_tables_tell_runs_apart_by_their_columns(folder: str, columns: tuple[str | int, ...]) -> None:
-    names = ("kind", "scope", "method", "lam", "keep", "seed")
-    assert Run.parse(folder).columns == dict(zip(names, columns, strict=True))
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,9 @@
-"""Each filter on pairs made by hand, with numbers counted by hand."""
+"""Each filter on pairs made by hand, with numbers counted by hand; the Bloom filter against a plain set."""
 
 from __future__ import annotations
 
+import random
+import string
 from collections import Counter
 from fractions import Fraction
 
@@ -15,11 +17,11 @@ from heads.corpus.clean import (
     clean,
     evenly,
     failed_filter,
-    filter_rows,
+    filter_table,
     fingerprint,
     normalise,
 )
-from heads.corpus.distinct import SeenBefore
+from heads.corpus.distinct import SeenBefore, digest
 from heads.corpus.pairs import RawPair
 
 LIMITS = Cleaning(max_words=6, max_length_ratio=3.0, min_overlap=0.9, leakage="either")
@@ -71,7 +73,7 @@ def test_only_an_exact_pair_is_a_duplicate_and_the_counts_add_up() -> None:
 
 def test_a_leak_is_found_on_either_side_through_case_and_spaces() -> None:
     held = HeldSentences()
-    held.add("The cat sleeps.", "Кот спит.")
+    assert [*held.remember([("The cat sleeps.", "Кот спит.")])] == [("The cat sleeps.", "Кот спит.")]
     assert held.leaks("the CAT  sleeps.", "anything", "either") and held.leaks("anything", "КОТ спит.", "either")
     assert held.leaks("the cat sleeps.", "anything", "source") and not held.leaks("anything", "Кот спит.", "source")
     assert not held.leaks("Кот спит.", "The cat sleeps.", "either")
@@ -99,7 +101,8 @@ def test_a_limit_is_met_exactly_and_taken_evenly(available: int, limit: int) -> 
 
 
 def test_the_table_of_filters_goes_on_from_row_to_row() -> None:
-    rows = filter_rows("train", Counter(read=20, empty=5, max_words=3, limit=12), FILTERS)
+    tallies = {"train": Counter(read=20, empty=5, max_words=3, limit=12), "dev": Counter(), "test": Counter()}
+    rows = [row for row in filter_table(tallies, FILTERS) if row["split"] == "train"]
     assert [row["filter"] for row in rows] == list(FILTERS)
     counts = [(row["pairs_in"], row["pairs_removed"], row["pairs_left"]) for row in rows]
     assert counts == [(20, 5, 15), (15, 0, 15), (15, 3, 12), *[(12, 0, 12)] * 4, (12, 12, 0)]
@@ -117,3 +120,49 @@ def test_several_processes_keep_the_same_pairs_in_the_same_order_with_the_same_c
     assert len(kept) == 2520 * 6 // 7 * 6 // 9
     again = [i for i in range(2520, 5000) if i % 7 and i % 9 < 6]
     assert tally == {"read": 5000, "empty": 715, "duplicate": len(again), "max_words": 4285 - len(again) - len(kept)}
+
+
+def random_texts(count: int, seed: int) -> list[str]:
+    """Distinct random words."""
+    generator = random.Random(seed)
+    texts: set[str] = set()
+    while len(texts) < count:
+        texts.add("".join(generator.choices(string.ascii_lowercase + "жщё", k=12)))
+    return sorted(texts)
+
+
+def test_old_texts_are_never_called_new_and_new_ones_old_no_more_often_than_the_stated_rate() -> None:
+    texts = random_texts(24_000, 5)
+    seen = SeenBefore(20_000, 0.02)
+    wrong_while_filling = sum(not seen.add(text) for text in texts[:20_000])
+    assert not any(seen.add(text) for text in texts[:20_000])
+    wrong_when_full = sum(not seen.add(text) for text in texts[20_000:])
+    assert wrong_while_filling <= 0.02 * 20_000
+    assert 0.01 * 4_000 < wrong_when_full < 0.035 * 4_000
+
+
+def test_memory_follows_from_the_statement_alone() -> None:
+    seen = SeenBefore(1_000_000, 0.001)
+    before = len(seen._bits)
+    for text in random_texts(1_000, 7):
+        seen.add(text)
+    assert len(seen._bits) == before
+    assert 14.3 < 8 * before / 1_000_000 < 14.5  # bits per item: log2(1000) / ln 2 = 14.38
+
+
+@pytest.mark.parametrize(("items", "rate"), [(0, 0.1), (5, 0.0), (5, 1.0)])
+def test_impossible_sizes_are_refused(items: int, rate: float) -> None:
+    with pytest.raises(ValueError, match="need items"):
+        SeenBefore(items, rate)
+
+
+@pytest.mark.parametrize("size", [1, 7, 300])
+def test_texts_added_many_at_once_are_judged_as_if_one_by_one(size: int) -> None:
+    texts = [f"text {(i * i) % 211}" for i in range(600)]
+    # So small that many new texts are taken for old ones.
+    together, alone = SeenBefore(60, 0.2), SeenBefore(60, 0.2)
+    chunks = [texts[start : start + size] for start in range(0, len(texts), size)]
+    judged = [new for chunk in chunks for new in together.add_digests([digest(text) for text in chunk])]
+    assert together.add_digests([]) == []
+    assert judged == [alone.add(text) for text in texts]
+    assert 20 < sum(judged) < len(set(texts)), "some wrong, not all"

@@ -50,33 +50,22 @@ def test_two_builds_are_alike_byte_for_byte_and_replace_what_was_there(data: Pat
 
 CUT = gzip.compress("".join(f"line {n}\n" for n in range(5000)).encode())[:9000]
 TWO_WORDS = dict.fromkeys(("train.en", "train.de"), ["two words"] * 10)
+WRONG = {"path": "train.en", "sha256": "0" * 64}
 AT_URL = {"url": "https://example.org/a.tgz", "member": "a.en"}
 
 
 @pytest.mark.parametrize(
     ("files", "changes", "words"),
     [
-        (
-            {"train.de": SAMPLE["train.de"][:-3]},
-            {},
-            "train.en has 10 lines and .*train.de 7, so line 8 has no partner",
-        ),
+        ({"train.de": SAMPLE["train.de"][:-3]}, {}, "train.en has 10 lines and .*train.de 7, so line 8 has no"),
         ({"train.en": b"fine\nalso\xc2\xa0fine\nbro\xffken\n"}, {}, r"train\.en, line 3 is not UTF-8"),
         ({"cut.gz": CUT}, {"train": [{"source": "cut.gz", "target": "cut.gz"}]}, "cut.gz cannot be read beyond line"),
         ({}, {"dev": part("no")}, "no.en is not at"),
         ({}, {"dev": [{"source": AT_URL, "target": "dev.de"}]}, "run the fetch command"),
         ({"test.de": ["Test", " "]}, {}, "test pair at line 2 of .*test.en has an empty target"),
-        (
-            TWO_WORDS,
-            {"cleaning": {**CLEANING, "max_words": 1}},
-            "train split .* 10 pairs were read .* by the filter max_words",
-        ),
+        (TWO_WORDS, {"cleaning": {**CLEANING, "max_words": 1}}, "train split .* 10 pairs were .* filter max_words"),
         ({"dev.en": [], "dev.de": []}, {}, "dev split of the en-de corpus is empty"),
-        (
-            {},
-            {"train": [{"source": {"path": "train.en", "sha256": "0" * 64}, "target": "train.de"}]},
-            "train.en does not have the sha256 000",
-        ),
+        ({}, {"train": [{"source": WRONG, "target": "train.de"}]}, "train.en does not have the sha256 000"),
     ],
 )
 def test_what_is_wrong_with_a_corpus_is_told_with_file_and_line(
@@ -159,10 +148,7 @@ def test_lines_are_held_out_for_roles_beside_named_dev_and_test_sets_and_their_t
         ({"train": []}, r"corpus\.train is empty: name at least one"),
         ({"train": None}, "corpus lacks the key train: add it"),
         ({"hold_out": {"dve": 1}}, r"corpus\.hold_out\.dve is not a setting.*dev\?"),
-        (
-            {"pairs": {"train": 9, "dev": 1, "test": 1}},
-            r"corpus\.pairs is not a setting of this kind of corpus: take it out",
-        ),
+        ({"pairs": {"train": 9}}, r"corpus\.pairs is not a setting of this kind of corpus: take it out"),
         ({"dev": None}, "has no dev parts"),
         ({"hold_out": {"dev": 1, "test": 1}}, "has both hold_out and dev"),
         ({"dev": None, "hold_out": {"test": 1}}, "has no dev parts: name some, or give hold_out: {dev: N}"),
@@ -175,7 +161,7 @@ def test_lines_are_held_out_for_roles_beside_named_dev_and_test_sets_and_their_t
         ({"trees": {"grammar": 9, "url": "https://x"}}, r"^corpus\.trees\.url does not go with grammar: keep one"),
         (
             {"trees": {"grammar": 9}, "source": "pt"},
-            r"^The pt-de corpus has trees\.grammar, but the grammar writes trees for en only: name a treebank",
+            r"^The pt-de corpus has trees\.grammar, but .* for en only",
         ),
         ({"parser_trees": {"grammar": 9}}, r"corpus\.parser_trees\.grammar is not a setting"),
     ],
@@ -211,8 +197,6 @@ def test_the_test_set_of_another_domain_is_written_beside_the_corpus_whatever_st
 @pytest.mark.parametrize(
     ("source", "change", "words"),
     [
-        (b"a\nb\n", FAR, "2 lines and .*far.de 1, so line 2"),
-        (b"\xff\n", FAR, "far.en, line 1 is not UTF-8"),
         (b" \n", FAR, "out_of_domain pair at line 1 of .*far.en has an empty source"),
         (b"", FAR, "files under out_of_domain of the en-de corpus hold no pair"),
         (b"a\n", {"out_of_domain": part("near")}, "near.en is not at"),

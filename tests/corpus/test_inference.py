@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import chain, islice, pairwise
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from heads.base.files import UserError, read_lines
+from heads.base.files import read_lines
 from heads.base.names import SPLITS
 from heads.config.corpus_entries import has_gold
 from heads.corpus.build import build
@@ -144,18 +144,6 @@ def words(text: str) -> list[str]:
     return text.replace(",", " ,").replace(".", " .").lower().split()
 
 
-Features = Callable[[Inference], Iterable[str]]
-
-
-def hypothesis_alone(pair: Inference) -> Iterator[str]:
-    found = words(pair.hypothesis.text)
-    return chain(found, map(" ".join, pairwise(found)))
-
-
-def premise_alone(pair: Inference) -> Iterator[str]:
-    return iter(words(pair.premise.text))
-
-
 def both(pair: Inference) -> Iterator[str]:
     """The words of both sentences, and the number of hypothesis words that are missing from the premise."""
     first, second = words(pair.premise.text), words(pair.hypothesis.text)
@@ -163,22 +151,22 @@ def both(pair: Inference) -> Iterator[str]:
     return chain((f"p {word}" for word in first), (f"h {word}" for word in second), [f"missing {len(missing)}"])
 
 
-def guessed(train: Sequence[Inference], test: Sequence[Inference], features: Features, rounds: int = 60) -> float:
-    """Accuracy of a logistic regression over the features, trained by gradient descent with momentum."""
-    counts = Counter(feature for pair in train for feature in {*features(pair)})
+def guessed(train: Sequence[Inference], test: Sequence[Inference]) -> float:
+    """Accuracy of a logistic regression over `both`, trained by gradient descent with momentum."""
+    counts = Counter(feature for pair in train for feature in {*both(pair)})
     index = {feature: number for number, (feature, count) in enumerate(counts.items()) if count > 1}
 
     def table(pairs: Sequence[Inference]) -> tuple[np.ndarray, np.ndarray]:
         rows = np.zeros((len(pairs), len(counts) + 1), np.float32)
         rows[:, -1] = 1.0
         for row, pair in zip(rows, pairs, strict=True):
-            row[[index[feature] for feature in features(pair) if feature in index]] = 1.0
+            row[[index[feature] for feature in both(pair) if feature in index]] = 1.0
         return rows, np.array([LABELS.index(pair.label) for pair in pairs])
 
     x, y = table(train)
     weights = np.zeros((x.shape[1], 3), np.float32)
     speed = np.zeros_like(weights)
-    for _ in range(rounds):
+    for _ in range(60):
         scores = x @ weights
         chances = np.exp(scores - scores.max(1, keepdims=True))
         chances /= chances.sum(1, keepdims=True)
@@ -200,29 +188,17 @@ def pairs() -> tuple[list[Inference], list[Inference]]:
     return found[:2700], found[2700:]
 
 
-@pytest.mark.parametrize("alone", [hypothesis_alone, premise_alone])
-def test_one_sentence_alone_gives_nothing_away(pairs: tuple[list[Inference], list[Inference]], alone: Features) -> None:
-    assert abs(guessed(*pairs, alone) - 1 / 3) < 0.02
-
-
-def test_the_guesser_finds_what_one_sentence_gives_away_where_it_does(
-    pairs: tuple[list[Inference], list[Inference]],
-) -> None:
-    wanted = {(LABELS[0], False), (LABELS[1], True)}
-    train, test = ([pair for pair in part if (pair.label, " not " in pair.hypothesis.text) in wanted] for part in pairs)
-    assert guessed(train, test, hypothesis_alone) > 0.95
-
-
 def test_no_word_or_pair_of_words_of_a_sentence_is_commoner_under_one_label() -> None:
     under: dict[str, Counter[str]] = {label: Counter() for label in LABELS}
     for pair in chain.from_iterable(islice(squares(2), 300)):
-        under[pair.label].update(hypothesis_alone(pair))
-        under[pair.label].update(f"premise {word}" for word in premise_alone(pair))
+        found = words(pair.hypothesis.text)
+        under[pair.label].update(chain(found, map(" ".join, pairwise(found))))
+        under[pair.label].update(f"premise {word}" for word in words(pair.premise.text))
     assert under[LABELS[0]] == under[LABELS[1]] == under[LABELS[2]]
 
 
 def test_the_words_of_both_sentences_help_but_do_not_solve_it(pairs: tuple[list[Inference], list[Inference]]) -> None:
-    assert 0.6 < guessed(*pairs, both) < 0.85
+    assert 0.6 < guessed(*pairs) < 0.85
 
 
 def test_the_words_of_both_sentences_do_not_help_where_they_are_shared(
@@ -230,13 +206,13 @@ def test_the_words_of_both_sentences_do_not_help_where_they_are_shared(
 ) -> None:
     shared = [square for square in islice(squares(5), 1500) if shares_its_words(square)]
     assert 60 < len(shared) < 150
-    assert abs(guessed(pairs[0], [*chain.from_iterable(shared)], both) - 1 / 3) < 0.05
+    assert abs(guessed(pairs[0], [*chain.from_iterable(shared)]) - 1 / 3) < 0.05
 
 
 def test_the_words_of_both_sentences_hardly_say_who_is_older(pairs: tuple[list[Inference], list[Inference]]) -> None:
     compared = [*chain.from_iterable(of_template(TEMPLATES[-1], 100))]
     assert " than " in compared[0].premise.text
-    assert guessed(pairs[0], compared, both) < 0.45
+    assert guessed(pairs[0], compared) < 0.45
 
 
 def test_where_its_clause_stands_in_the_premise_does_not_tell_the_label() -> None:
@@ -290,14 +266,6 @@ def test_trees_stand_in_the_order_premise_hypothesis_premise_hypothesis(built: P
     lines = [line.split("\t") for line in read_lines(built / f"{split}.source.txt")]
     trees = read_conllu(write_trees(ENTRY, split, built / "trees.conllu"))
     assert [tree.text for tree in trees] == [*chain.from_iterable(lines)]
-
-
-def test_trees_of_a_text_that_is_not_of_the_grammar_are_refused(built: Path) -> None:
-    lines = read_lines(built / "dev.source.txt")
-    (built / "dev.source.txt").write_text("\n".join([*lines[:6], "Not of it.\tNot.", *lines[7:]]) + "\n")
-    with pytest.raises(UserError, match=r"dev\.source\.txt, line 7 does not come from this grammar"):
-        write_trees(ENTRY, "dev", built / "dev.conllu")
-    assert not (built / "dev.conllu").exists()
 
 
 def test_the_grammar_of_pairs_has_gold_trees() -> None:

@@ -18,6 +18,7 @@ from heads.model.shape import ModelShape, full_heads
 from heads.pruning.gates import HeadGates, budgets_of, probability_one, probability_open, sample, strictly_between
 from heads.pruning.penalty import DrivenPenalty
 
+Shape = Callable[..., ModelShape]
 MODEL = ModelShape(10, 2, 7, 0.0, pre_norm=True, source_subwords=9, target_subwords=9, original_heads=3,
                    live_heads=full_heads(layers=2, heads=3))  # fmt: skip
 DRAWS = 400_000
@@ -92,9 +93,7 @@ def test_strictly_between_is_what_its_name_says(lopsided: HardConcrete) -> None:
     assert len({0 < value < 1 for value in stretched}) == 2
 
 
-def test_every_live_head_of_the_scope_has_one_gate_and_no_other(
-    tiny_shape: Callable[..., ModelShape], hard_concrete: HardConcrete
-) -> None:
+def test_every_live_head_of_the_scope_has_one_gate_and_no_other(tiny_shape: Shape, hard_concrete: HardConcrete) -> None:
     live = {"enc_self": ((0, 2), ()), "dec_self": ((0, 1, 2), (1,)), "dec_enc": ((), (0, 2))}
     shape = tiny_shape(live_heads=live)
     sizes = {

@@ -33,7 +33,7 @@ from heads.analysis.lrp.rows import relevance_rows
 from heads.base.criteria import MEASURED_IN
 from heads.base.files import read_tsv, write_json, write_text, write_tsv
 from heads.base.targets import Target
-from heads.config.analyses import CausalSettings, LrpSettings
+from heads.config.analyses import LRP_RULES, CausalSettings, LrpSettings
 from heads.config.trainings import GatesSettings, LengthSettings, SubsetSettings, TrainingSettings
 from heads.model.shape import Head, ModelShape
 from heads.model.sublayers import Gates
@@ -49,17 +49,6 @@ KEEP = len(KNOWN)
 DRAWS = [f"random{number}" for number in range(1, 7)]
 CONTROLS = ("random", "reversed")
 METHODS = [method for method in MEASURED_IN if method not in CONTROLS]
-RULES = (
-    "plain",
-    "plain-softmax",
-    "z-plus",
-    "z-plus-values",
-    "alpha-beta",
-    "alpha-beta-values",
-    "attnlrp",
-    "attnlrp-values",
-    "plain-product",
-)
 SMOOTHING = 0.1
 TINY = 1e-100
 """An LRP stabiliser below the attention weights of a head this sharp, by which z-plus and alpha-beta divide."""
@@ -166,7 +155,7 @@ def test_no_random_draw_finds_the_known_heads(measured: Path) -> None:
     assert len({frozenset(heads) for heads in found.values()}) > 1
 
 
-@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("rule", [rule for rule in LRP_RULES if rule != "voita-2019"])
 def test_every_rule_of_relevance_propagation_finds_the_known_heads(
     tiny_shape: Shape, tmp_path: Path, rule: str
 ) -> None:

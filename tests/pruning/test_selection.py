@@ -1,17 +1,26 @@
-"""Which heads are kept, against brute force over all subsets and against sets known beforehand."""
+"""Which heads are kept, against sets known beforehand; impossible limits and damaged measures are one-sentence errors.
+
+What each measure says of which head is tested by the command, in `tests/cli/test_choice_commands.py`.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from itertools import combinations, pairwise
+from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from heads.base.files import UserError
+from heads.__main__ import main
+from heads.base.criteria import files_of, least_of
+from heads.base.files import UserError, read_tsv, write_json, write_text, write_tsv
+from heads.base.names import ATTENTIONS
+from heads.base.targets import Target
 from heads.model.shape import Head
-from heads.pruning.optimal import keep_optimal
-from heads.pruning.selection import keep_best, random_scores, reversed_scores, steps
+from heads.pruning.criteria import Measured, choose, keep_optimal
+from heads.pruning.selection import keep_best, random_scores, steps
+from shape_facts import facts_with_shape
 
 SCORES: dict[Head, float] = {
     ("dec_enc", 0, 0): 5.0,
@@ -27,12 +36,6 @@ SCORES: dict[Head, float] = {
 def test_the_best_heads_are_kept_and_among_equals_the_first_of_the_tables() -> None:
     assert keep_best(SCORES, 4) == [("enc_self", 0, 1), ("enc_self", 1, 0), ("dec_self", 1, 3), ("dec_enc", 0, 0)]
     assert keep_best(dict(reversed(SCORES.items())), 4) == keep_best(SCORES, 4)
-
-
-def test_the_reversed_control_keeps_what_the_best_choice_would_drop() -> None:
-    distinct = {head: score + 0.01 * i for i, (head, score) in enumerate(SCORES.items())}
-    worst = keep_best(reversed_scores(distinct), 3)
-    assert set(worst) | set(keep_best(distinct, 4)) == set(SCORES)
 
 
 def test_random_heads_are_each_kept_equally_often_and_the_same_for_the_same_seed() -> None:
@@ -74,40 +77,20 @@ def test_a_share_outside_zero_to_one_is_an_error_of_the_user(share: float) -> No
         steps(SCORES, share)
 
 
-@pytest.mark.parametrize("seed", range(12))
-def test_the_optimal_choice_has_the_largest_sum_of_all_subsets_that_hold_the_limits(seed: int) -> None:
-    draw = np.random.default_rng(seed)
-    scores = {head: float(draw.normal(1, 1)) for head in SCORES}
-    least = {("enc_self", 0): 1, ("dec_enc", 0): 1}
-    allowed = [
-        set(kept)
-        for size in range(5)
-        for kept in combinations(SCORES, size)
-        if all(sum(head[:2] == layer for head in kept) >= number for layer, number in least.items())
-    ]
-    best = max(allowed, key=lambda kept: sum(scores[head] for head in kept))
-    assert set(keep_optimal(scores, 4, least)) == best
-
-
 def test_with_nothing_but_a_number_of_heads_the_optimum_is_the_best_heads_also_among_equals() -> None:
-    assert keep_optimal(SCORES, 4) == keep_best(SCORES, 4)
+    assert keep_optimal(SCORES, 4, {}) == keep_best(SCORES, 4)
     for seed in range(5):
         equal = {head: float(np.random.default_rng([seed, i]).integers(1, 3)) for i, head in enumerate(SCORES)}
-        assert keep_optimal(equal, 4) == keep_best(equal, 4)
+        assert keep_optimal(equal, 4, {}) == keep_best(equal, 4)
 
 
 def test_a_head_worth_less_than_nothing_is_left_out_even_where_there_is_room() -> None:
-    assert set(SCORES) - set(keep_optimal(SCORES, 7)) == {("dec_enc", 0, 1)}
-
-
-def test_a_least_number_of_heads_in_a_layer_is_kept_though_they_are_the_worst() -> None:
-    kept = keep_optimal(SCORES, 4, {("enc_self", 0): 2, ("dec_enc", 0): 2})
-    assert set(kept) == {head for head in SCORES if head[:2] in {("enc_self", 0), ("dec_enc", 0)}}
+    assert set(SCORES) - set(keep_optimal(SCORES, 7, {})) == {("dec_enc", 0, 1)}
 
 
 def test_tiny_scores_are_told_apart_like_large_ones() -> None:
     small = {head: score * 1e-9 for head, score in SCORES.items()}
-    assert keep_optimal(small, 3) == keep_optimal(SCORES, 3)
+    assert keep_optimal(small, 3, {}) == keep_optimal(SCORES, 3, {})
 
 
 def test_limits_that_no_choice_holds_are_named_in_one_sentence() -> None:
@@ -126,3 +109,76 @@ def test_many_layers_that_must_keep_as_many_heads_are_counted_and_not_listed() -
     sentence = str(error.value)
     assert "at least 1 head in each of 17 layers and at least 2 heads in dec_enc layer 3" in sentence
     assert sentence.count("layer") == 2
+
+
+LIVE = {"enc_self": [[0, 1], [0, 2]], "dec_self": [[1], []], "dec_enc": [[0, 1], [1]]}
+HEADS = tuple((kind, n, head) for kind in ATTENTIONS for n, layer in enumerate(LIVE[kind]) for head in layer)
+
+
+def rows(*columns: str, **more: str) -> list[dict[str, str]]:
+    """Measures by which the heads rank in table order, in rows of text as files have them."""
+    return [
+        {"attention": a, "layer": str(n), "head": str(h), **dict.fromkeys(columns, str(1 / (3 + i))), **more}
+        for i, (a, n, h) in enumerate(HEADS)
+    ]
+
+
+def test_what_is_asked_of_one_layer_goes_before_what_is_asked_of_all() -> None:
+    asked = {"enc_self.1": 2, "enc_self": 1, "dec_enc": 0}
+    heads = Counter((kind, layer) for kind, layer, _ in HEADS)
+    assert least_of(asked, heads, "at_least") == {("enc_self", 0): 1, ("enc_self", 1): 2}
+    assert least_of({"dec_self.1": 1}, {("enc_self", 0): 2}, "at_least") == {}, "a model may lack this kind"
+    with pytest.raises(UserError, match=r"at_least names enc_self\.9, a layer that the model does not have"):
+        least_of({"enc_self.9": 1}, heads, "at_least")
+
+
+def command(folder: Path, at_least: str) -> list[str]:
+    """Write what the command reads, importance alone of all measures; its words but for the targets."""
+    write_json(folder / "model.json", {"shape": facts_with_shape(LIVE)})
+    table = rows("importance", "importance_normalised", form="example")
+    write_tsv(folder / "importance.tsv", table, tuple(table[0]))
+    write_text(folder / "s.yaml", f"selection: {{at_least: {at_least}, resamples: 100}}\n")
+    paths = {"settings": "s.yaml", "baseline": "", "out": "selection.tsv"}
+    return ["selection", *(f"--{flag}={folder / name}" for flag, name in paths.items())]
+
+
+def test_a_budget_below_the_least_numbers_is_one_sentence_without_traceback(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words, out = command(tmp_path, "{enc_self: 1, dec_enc.0: 2}"), tmp_path / "selection.tsv"
+    assert main([*words, "--targets", "optimal-3"]) == 1
+    said = capsys.readouterr().err
+    assert said.startswith("error: optimal-3: no choice among 8 heads has at most 3 heads")
+    assert (
+        "at least 1 head in each of 2 layers and at least 2 heads in dec_enc layer 0" in said
+        and said.count("\n") == 1
+        and not out.exists()
+    )
+    assert main([*words, "--targets", "optimal-4", "random2-3"]) == 0
+    kept = {(row["method"], row["attention"], row["layer"]) for row in read_tsv(out) if row["open"] == "1"}
+    assert {("optimal", "enc_self", "0"), ("optimal", "enc_self", "1"), ("optimal", "dec_enc", "0")} <= kept
+
+
+def test_only_the_measures_that_the_methods_need_are_asked_for() -> None:
+    assert files_of(["random", "random"]) == ["model.json"]
+    assert files_of(["lrp", "optimal", "token"]) == ["model.json", "lrp.tsv", "importance.tsv"]
+
+
+def test_a_measure_that_lost_its_end_a_number_or_a_head_is_named() -> None:
+    first, second, *others = rows("confidence")
+    lost = "lacks head .'enc_self', 0, 1."
+    for value, reason in (("", "is damaged"), ("nan", lost), (None, lost)):
+        table = [first, *([{**second, "confidence": value}] if value is not None else []), *others]
+        with pytest.raises(UserError, match=rf"confidence-2: confidence\.tsv {reason}"):
+            choose(Target.parse("confidence-2"), Measured(HEADS, {"confidence.tsv": table}), {})
+
+
+@pytest.mark.parametrize("targets", [["optimal-x"], ["optimal"], ["dsp-9"], ["random2-3", "optimal-3"]])
+def test_a_wrong_target_or_a_measure_cut_off_ends_the_command_in_one_sentence(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], targets: list[str]
+) -> None:
+    words, out, path = command(tmp_path, "{}"), tmp_path / "selection.tsv", tmp_path / "importance.tsv"
+    path.write_bytes(path.read_bytes()[:-9])
+    assert main([*words, "--targets", *targets]) == 1
+    said = capsys.readouterr().err
+    assert (targets[-1] in said or str(path) in said) and said.count("\n") == 1 and not out.exists()

@@ -11,15 +11,13 @@ import pytest
 import torch
 from torch import Tensor
 
-from few_heads import USEFUL, distance, random_batch, with_useful_heads
 from heads.base.files import UserError
 from heads.config.trainings import SubsetSettings
 from heads.model.shape import ModelShape
 from heads.model.sublayers import Gates
-from heads.model.transformer import Transformer
-from heads.pruning.selection import keep_best, random_scores
 from heads.pruning.subset_gates import SubsetGates, exact_top, gumbel, relaxed_top
 
+Shape = Callable[..., ModelShape]
 SETTINGS = SubsetSettings(
     learning_rate=0.1, temperature_first=2.0, temperature_last=0.02, cooldown_share=0.25, straight_through=True
 )
@@ -82,9 +80,7 @@ def test_gradients_stay_finite_at_the_papers_temperatures_for_logits_far_apart(t
     assert scores.grad is not None and scores.grad.isfinite().all()
 
 
-def test_straight_through_gates_are_zeros_and_ones_with_the_gradient_of_the_relaxed_ones(
-    tiny_shape: Callable[..., ModelShape],
-) -> None:
+def test_straight_through_gates_are_zeros_and_ones_with_the_gradient_of_the_relaxed_ones(tiny_shape: Shape) -> None:
     cost, found = torch.arange(9.0), []
     for settings in (SETTINGS, RELAXED):
         gates = SubsetGates(tiny_shape(live_heads=LIVE), "all", 4, settings, UPDATES)
@@ -99,9 +95,7 @@ def test_straight_through_gates_are_zeros_and_ones_with_the_gradient_of_the_rela
     torch.testing.assert_close(found[1], found[3])
 
 
-def test_exactly_the_budget_is_open_in_every_sample_and_in_the_finished_model(
-    tiny_shape: Callable[..., ModelShape],
-) -> None:
+def test_exactly_the_budget_is_open_in_every_sample_and_in_the_finished_model(tiny_shape: Shape) -> None:
     shape, noise = tiny_shape(live_heads=LIVE), generator()
     for budget in range(1, 10):
         gates = SubsetGates(shape, "all", budget, SETTINGS, UPDATES)
@@ -111,16 +105,14 @@ def test_exactly_the_budget_is_open_in_every_sample_and_in_the_finished_model(
     assert set(flat(gates.binary()).tolist()) <= {0.0, 1.0}
 
 
-def test_the_finished_model_keeps_the_largest_logits_of_the_scope(tiny_shape: Callable[..., ModelShape]) -> None:
+def test_the_finished_model_keeps_the_largest_logits_of_the_scope(tiny_shape: Shape) -> None:
     gates = SubsetGates(tiny_shape(live_heads=LIVE), "enc_self", 1, SETTINGS, UPDATES)
     gates.weights.data = torch.tensor([-0.3, 0.2])
     binary = gates.binary()
     assert {kind: [gate.tolist() for gate in layers] for kind, layers in binary.items()} == {"enc_self": [[0, 1], []]}
 
 
-def test_the_temperature_falls_by_the_same_factor_every_draw_and_then_stays(
-    tiny_shape: Callable[..., ModelShape],
-) -> None:
+def test_the_temperature_falls_by_the_same_factor_every_draw_and_then_stays(tiny_shape: Shape) -> None:
     gates, seen, noise = SubsetGates(tiny_shape(), "all", 3, SETTINGS, UPDATES), [], generator()
     for _ in range(60):
         seen.append(gates.temperature())
@@ -130,25 +122,13 @@ def test_the_temperature_falls_by_the_same_factor_every_draw_and_then_stays(
     assert seen[50:] == pytest.approx([0.02] * 10)
 
 
-def test_gates_restored_from_their_state_are_as_cool_as_those_never_stopped(
-    tiny_shape: Callable[..., ModelShape],
-) -> None:
-    gates, again = (SubsetGates(tiny_shape(), "all", 3, SETTINGS, UPDATES) for _ in range(2))
-    for _ in range(7):
-        gates.sampled(generator())
-    again.load_state_dict(gates.state_dict())
-    assert again.temperature() == gates.temperature() < 2.0
-
-
 @pytest.mark.parametrize("budget", [0, 19])
-def test_a_budget_that_the_scope_does_not_have_is_an_error_of_the_user(
-    tiny_shape: Callable[..., ModelShape], budget: int
-) -> None:
+def test_a_budget_that_the_scope_does_not_have_is_an_error_of_the_user(tiny_shape: Shape, budget: int) -> None:
     with pytest.raises(UserError, match="18"):
         SubsetGates(tiny_shape(), "all", budget, SETTINGS, UPDATES)
 
 
-def test_the_chances_add_up_to_the_budget_and_pull_at_no_logit(tiny_shape: Callable[..., ModelShape]) -> None:
+def test_the_chances_add_up_to_the_budget_and_pull_at_no_logit(tiny_shape: Shape) -> None:
     gates = SubsetGates(tiny_shape(), "all", 3, SETTINGS, UPDATES)
     expected = gates.expected_open()
     expected.backward()
@@ -156,9 +136,7 @@ def test_the_chances_add_up_to_the_budget_and_pull_at_no_logit(tiny_shape: Calla
     assert gates.weights.grad is not None and gates.weights.grad.abs().max() < 1e-6
 
 
-def test_the_chance_of_a_head_with_a_budget_of_one_is_how_often_it_is_drawn(
-    tiny_shape: Callable[..., ModelShape],
-) -> None:
+def test_the_chance_of_a_head_with_a_budget_of_one_is_how_often_it_is_drawn(tiny_shape: Shape) -> None:
     gates, noise, draws = SubsetGates(tiny_shape(live_heads=LIVE), "enc_self", 1, SETTINGS, UPDATES), generator(), 4000
     gates.weights.data = torch.tensor([0.9, -0.4])
     drawn = sum(float(flat(gates.sampled(noise)).detach()[0]) for _ in range(draws)) / draws
@@ -175,7 +153,7 @@ def learned(gates: SubsetGates, loss: Callable[[Gates], Tensor], *, updates: int
 
 @pytest.mark.parametrize("settings", [SETTINGS, RELAXED])
 def test_training_finds_the_best_pair_although_it_is_not_the_two_best_heads(
-    tiny_shape: Callable[..., ModelShape], settings: SubsetSettings
+    tiny_shape: Shape, settings: SubsetSettings
 ) -> None:
     def loss(gates: Gates) -> Tensor:
         open_heads = flat(gates)
@@ -184,15 +162,3 @@ def test_training_finds_the_best_pair_although_it_is_not_the_two_best_heads(
     gates = SubsetGates(tiny_shape(), "all", 2, settings, UPDATES)
     learned(gates, loss, updates=150, rate=0.1, seed=3)
     assert flat(gates.binary()).nonzero()[:, 0].tolist() == [3, 5]
-
-
-def test_subset_pruning_finds_the_only_heads_that_matter_and_random_choices_do_not(
-    tiny_model: Callable[..., Transformer],
-) -> None:
-    model = with_useful_heads(tiny_model()).requires_grad_(requires_grad=False)
-    gates = SubsetGates(model.shape, "all", len(USEFUL), SETTINGS, UPDATES).double()
-    learned(gates, distance(model, random_batch(5, 1)), updates=80, rate=0.2, seed=4)
-    heads = model.shape.heads()
-    assert [head for head, gate in zip(heads, flat(gates.binary()).tolist(), strict=True) if gate] == list(USEFUL)
-    for seed in range(20):
-        assert keep_best(random_scores(heads, seed), len(USEFUL)) != list(USEFUL)

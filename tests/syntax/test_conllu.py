@@ -84,12 +84,6 @@ def test_a_malformed_line_is_named(tmp_path: Path, line: str, message: str) -> N
     assert "bad.conllu" in str(caught.value)
 
 
-def test_placed_words_know_where_they_stand_in_the_text() -> None:
-    sentence = place([("Rain", "rain", "NOUN", 2, "nsubj", True), ("fell", "fall", "VERB", 0, "root", False)])
-    assert sentence.text == "Rain fell"
-    assert [sentence.text[token.start : token.end] for token in sentence] == ["Rain", "fell"]
-
-
 def test_words_that_hang_on_each_other_in_a_circle_are_named(tmp_path: Path) -> None:
     rows = [("1", "a", "a", "0", "root"), ("2", "b", "b", "4", "dep"), ("3", "c", "c", "2", "dep")]
     with pytest.raises(UserError, match="line 6: word 2 of the sentence above depends on itself"):

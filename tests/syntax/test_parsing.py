@@ -182,16 +182,11 @@ def in_folder(folder: Path, *words: str) -> list[str]:
     return [word if word.startswith("--") else str(folder / word) for word in words]
 
 
-def parse_by_command(folder: Path, kind: str, words: str) -> list[Sentence]:
-    """The parsed sentences that `parser` writes."""
-    paths = in_folder(folder, "--model", "model", kind, words, "--parsed", "parsed.conllu")
-    assert main(["parser", *paths, "--language", "en", "--device", "cpu"]) == 0
-    return list(read_conllu(folder / "parsed.conllu"))
-
-
 def test_a_tiny_trained_parser_keeps_words_spaces_and_multiword_tokens_and_learns_the_tree(trained: Path) -> None:
     gold = list(read_conllu(trained / "dev.conllu"))
-    parsed = parse_by_command(trained, "--trees", "dev.conllu")
+    paths = in_folder(trained, "--model", "model", "--trees", "dev.conllu", "--parsed", "parsed.conllu")
+    assert main(["parser", *paths, "--language", "en", "--device", "cpu"]) == 0
+    parsed = list(read_conllu(trained / "parsed.conllu"))
     assert "2-3\tdon't" in (trained / "parsed.conllu").read_text(encoding="utf-8")
     surfaces = [
         [replace(token, lemma="_", upos="_", head=0, relation="_") for tree in trees for token in tree]
@@ -216,13 +211,6 @@ def test_the_parser_is_given_what_it_was_trained_on(trained: Path) -> None:
     assert [[(token.head, token.relation) for token in tree] for tree in own] == [
         [(token.head, token.relation) for token in tree] for tree in parsed
     ]
-
-
-def test_text_is_cut_into_words_and_parsed(trained: Path) -> None:
-    write_lines(trained / "text", ["You don't like cats.", "I see cats."])
-    parsed = parse_by_command(trained, "--text", "text")
-    assert [tree.text for tree in parsed] == ["You don't like cats.", "I see cats."]
-    assert [token.form for token in parsed[0]] == ["You", "do", "n't", "like", "cats", "."]
 
 
 def test_a_model_is_inspected_by_the_trees_that_stanza_makes(

@@ -71,14 +71,15 @@ def test_cutting_keeps_the_order_and_the_size(lengths: list[int], tokens: int) -
     assert len(subwords) <= max(1.0, sum(n + 1 for n in lengths) / tokens + 0.5)
 
 
-def test_a_run_of_a_little_more_than_the_limit_is_not_cut_into_a_full_one_and_a_crumb() -> None:
-    assert [len(subword) for subword in cut(np.arange(5), np.array([3, 3, 3, 3, 0]), 16)] == [5]
-    assert [len(subword) for subword in cut(np.arange(9), np.full(9, 3), 16)] == [4, 5]
-
-
-def test_a_run_is_cut_where_it_is_exactly_full() -> None:
-    subwords = cut(np.array([3, 1, 0, 2, 4]), np.array([1, 1, 1, 1, 9]), 4)
-    assert [subword.tolist() for subword in subwords] == [[3, 1], [0, 2], [4]]
+@pytest.mark.parametrize(
+    ("lengths", "tokens", "runs"),
+    [([3, 3, 3, 3, 0], 16, [5]), ([3] * 9, 16, [4, 5]), ([1, 1, 1, 1, 9], 4, [2, 2, 1])],
+    ids=["a little more", "two", "exactly full"],
+)
+def test_runs_are_cut_where_they_are_full_and_not_into_a_full_one_and_a_crumb(
+    lengths: list[int], tokens: int, runs: list[int]
+) -> None:
+    assert [len(run) for run in cut(np.arange(len(lengths)), np.array(lengths), tokens)] == runs
 
 
 @pytest.mark.parametrize("epoch", [0, 1, 5])

@@ -41,18 +41,13 @@ def causal_rows(model: Encoder, batches: Sequence[Batch], settings: CausalSettin
     fitted = _fit(model, batches, first, 0.0, settings)
     opened = _fit(model, batches, fitted, -settings.nudge, settings)
     closed = _fit(model, batches, fitted, settings.nudge, settings)
-    return [
-        _row(kind, layer, head, [float(torch.sigmoid(found[kind][layer][place])) for found in (fitted, opened, closed)])
-        for kind, layers in model.shape.live_heads.items()
-        for layer, heads in enumerate(layers)
-        for place, head in enumerate(heads)
-    ]
-
-
-def _row(kind: str, layer: int, head: int, gates: list[float]) -> Row:
-    nudged = gates[1:]
-    values: tuple[str | int | float, ...] = (kind, layer, head, *gates, sum(nudged) / len(nudged), effect_of(*nudged))
-    return dict(zip(COLUMNS, values, strict=True))
+    rows: list[Row] = []
+    for kind, layer, head in model.shape.heads():
+        place = model.shape.live_heads[kind][layer].index(head)
+        gate, *nudged = (float(torch.sigmoid(found[kind][layer][place])) for found in (fitted, opened, closed))
+        cells: tuple[str | int | float, ...] = (kind, layer, head, gate, *nudged, sum(nudged) / 2, effect_of(*nudged))
+        rows.append(dict(zip(COLUMNS, cells, strict=True)))
+    return rows
 
 
 def effect_of(nudged_open: float, nudged_closed: float) -> str:

@@ -46,7 +46,8 @@ def confidence(model: Encoder, batches: Iterable[Batch]) -> list[Row]:
             tokens[kind] += int(queries.sum())
             weights = live_weights(trace, model.shape, kind)
             if weights is not None:
-                sums[kind] += sum_of_largest(weights, queries, keys)
+                largest = weights.double().masked_fill(~keys[:, None, None, :], 0).amax(-1)
+                sums[kind] += largest.masked_fill(~queries[:, None, :], 0).sum((0, 2))
     rows: list[Row] = []
     for kind in ATTENTIONS:
         count = tokens[kind]
@@ -61,9 +62,3 @@ def real_tokens(batch: Batch) -> dict[str, tuple[Tensor, Tensor]]:
     source = batch.source_mask & (batch.source != EOS) & (batch.source != BOS)
     steps = batch.target_mask & (batch.target_output != EOS)
     return {"enc_self": (source, source), "dec_self": (steps, batch.target_mask), "dec_enc": (steps, source)}
-
-
-def sum_of_largest(weights: Tensor, queries: Tensor, keys: Tensor) -> Tensor:
-    """Sum [N] over batch and queries of the maximum of weights [B, N, Q, K], for masks [B, Q] and [B, K]."""
-    most = weights.double().masked_fill(~keys[:, None, None, :], 0).amax(-1)
-    return most.masked_fill(~queries[:, None, :], 0).sum((0, 2))

@@ -26,6 +26,7 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import NamedTuple
 
 import numpy as np
@@ -87,12 +88,11 @@ def about(role: str, steps: int) -> tuple[slice, slice]:
 
 def aligners(pairs: Sequence[Looked]) -> list[Aligner]:
     """Every head, by index, with the role in which it is most informative about the target subword; best first."""
-    best = []
-    for head in range(pairs[0].at.shape[0]):
-        information = {role: information_by(pairs, head, role) for role in ROLES}
-        role = max(information, key=information.__getitem__)
-        best.append(Aligner(head, role, information[role]))
-    return sorted(best, key=lambda aligner: -aligner.information)
+    best = [
+        max((Aligner(head, role, information_by(pairs, head, role)) for role in ROLES), key=attrgetter("information"))
+        for head in range(len(pairs[0].at))
+    ]
+    return sorted(best, key=attrgetter("information"), reverse=True)
 
 
 def information_by(pairs: Sequence[Looked], head: int, role: str) -> float:

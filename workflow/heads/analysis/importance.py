@@ -53,7 +53,9 @@ def importance_rows(model: Encoder, batches: Iterable[Batch], *, label_smoothing
         on_device = batch.to(device)
         sentences += len(on_device.source)
         for name, change in first_order(model, on_device, label_smoothing).items():
-            sums[name] += all_forms(change)
+            by_sentence = change.sum(2)
+            signed = by_sentence.sum(0)
+            sums[name] += torch.stack([by_sentence.abs().sum(0), change.abs().sum((0, 2)), signed.abs(), signed])
     if not sentences:
         raise ValueError("importance needs at least one sentence")
     rows: list[Row] = []
@@ -85,10 +87,3 @@ def first_order(model: Encoder, batch: Batch, label_smoothing: float) -> dict[tu
         name: (output.detach().double() * gradient.double()).sum(-1)
         for name, output, gradient in zip(names, outputs, gradients, strict=True)
     }
-
-
-def all_forms(change: Tensor) -> Tensor:
-    """The four forms [4, H] of one batch, in the order of FORMS, summed over its sentences; `change` is [B, H, Q]."""
-    by_sentence = change.sum(2)
-    signed = by_sentence.sum(0)
-    return torch.stack([by_sentence.abs().sum(0), change.abs().sum((0, 2)), signed.abs(), signed])

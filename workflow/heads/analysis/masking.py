@@ -22,7 +22,7 @@ from heads.model.folder import load_model
 from heads.model.prefixes import Prefixes
 from heads.model.sublayers import Gates
 from heads.model.transformer import Transformer
-from heads.text.batches import Pairs, cut, pad
+from heads.text.batches import cut, pad
 from heads.text.encoding import Encodes, opened
 from heads.text.labels import Labels
 from heads.text.vocabulary import Tokens, Vocabulary
@@ -33,10 +33,7 @@ VECTORS_BATCH_TOKENS = 4096
 
 
 def load_with_heads(folder: Path, device: torch.device) -> Encoder:
-    """The model of a folder, on the device.
-
-    Raises UserError if it has no head to mask.
-    """
+    """The model of a folder, on the device. Raises UserError if it has no head to mask."""
     loaded = load_model(folder).to(device)
     if not loaded.shape.heads():
         raise UserError(f"{folder} holds a model without any heads, so there is nothing to mask: give another run.")
@@ -79,8 +76,9 @@ def answers_of(
         assert isinstance(model, Transformer)
         pairs = every_pair(tokens)
         if much_alike and search.beam == 1:
-            return partial(_drafted, Drafted(model, pairs, search, device), target), lines, BLEU
-        return partial(_translated, model, pairs, target, search, device), lines, BLEU
+            drafted = Drafted(model, pairs, search, device)
+            return lambda gates: target.decode([ids for _, ids in sorted(drafted(gates).items())]), lines, BLEU
+        return lambda gates: searched(model, pairs, target, search, device, gates)[1], lines, BLEU
     prefixes = Prefixes(model) if much_alike else None
     if isinstance(model, SentenceEncoder):
         embed = partial(vectors, model, tokens, device, len(lines), prefixes=prefixes)
@@ -88,22 +86,6 @@ def answers_of(
     assert isinstance(target, Labels)
     examples = (tokens, target, device, search.batch_tokens, len(lines))
     return partial(classified, model, *examples, prefixes=prefixes), lines, ACCURACY
-
-
-def _translated(
-    model: Transformer,
-    pairs: Pairs,
-    vocabulary: Vocabulary,
-    search: TranslateSettings,
-    device: torch.device,
-    gates: Gates | None,
-) -> list[str]:
-    return searched(model, pairs, vocabulary, search, device, gates)[1]
-
-
-def _drafted(drafted: Drafted, vocabulary: Vocabulary, gates: Gates | None) -> list[str]:
-    found = drafted(gates)
-    return vocabulary.decode([found[number] for number in sorted(found)])
 
 
 @torch.inference_mode()

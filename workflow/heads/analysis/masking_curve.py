@@ -1,4 +1,4 @@
-"""Score as more and more heads are masked, least important first (Michel et al. 2019, sec. 4).
+"""Score as more and more heads are masked, least important first (Michel et al. 2019, secs 4 and 6).
 
 The order is fixed once and the model is not trained again. This module opens no files: the caller supplies the function
 that translates or classifies.
@@ -6,18 +6,23 @@ that translates or classifies.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 
 import numpy as np
 
 from heads.analysis.ablation import Translate, gates_without
-from heads.analysis.importance import FORMS
+from heads.analysis.importance import FORMS, importance_rows
 from heads.analysis.metrics import ACCURACY, BLEU, COSINE, Answers, Found, Metric
 from heads.base.bootstrap import interval
 from heads.base.names import ATTENTIONS
+from heads.config.analyses import CheckpointsSettings, ImportanceSettings
+from heads.config.trainings import TrainingSettings
 from heads.model.encoder import Encoder
+from heads.model.folder import load_weights
 from heads.model.shape import Head
 from heads.pruning.selection import Scores, random_scores, steps
+from heads.text.batches import Pairs
 
 WALK_COLUMNS = (
     *("order", "attention", "masked", "of", "share", "bleu"),
@@ -26,6 +31,7 @@ WALK_COLUMNS = (
 """Columns that depend on a single walk; in these and all others, `bleu` stands for the name of the metric."""
 
 COLUMNS = (*WALK_COLUMNS, "bleu_behind", "bleu_behind_low", "bleu_behind_high")
+CHECKPOINT_COLUMNS = ("update", "epoch", "finished", *WALK_COLUMNS)
 
 ABLATION, ORACLE = "ablation", "ablation_oracle"
 """Orders by the score lost without each head, measured on other sentences or on those the curve is scored on."""
@@ -135,3 +141,37 @@ def share_kept(masked: Found, unmasked: Found) -> tuple[float | None, ...]:
     """
     ends = interval(masked[1] / np.where(unmasked[1] > 0, unmasked[1], np.nan))
     return tuple(None if np.isnan(end) else float(end) for end in ends)
+
+
+def checkpoint_rows(
+    model: Encoder,
+    weights: Iterable[tuple[int, Path, int]],
+    pairs: Pairs,
+    trained_on: Pairs,
+    translate: Translate,
+    references: Sequence[str],
+    metric: Metric = BLEU,
+    *,
+    settings: CheckpointsSettings,
+    how: ImportanceSettings,
+    training: TrainingSettings,
+) -> list[Row]:
+    """Rows as in CHECKPOINT_COLUMNS for each checkpoint of one training: its curve by importance, measured anew.
+
+    weights: update, file, and 1 for the finished model. They are loaded into `model`, which `translate` translates
+    with. pairs: what importance is measured on; trained_on: what epochs are counted in.
+    """
+    updates_an_epoch = len(trained_on.epoch(training.batch_tokens, seed=0, epoch=0))
+    rows: list[Row] = []
+    for update, path, finished in weights:
+        load_weights(model, path)
+        batches = (batch for _, batch in pairs.in_order(how.batch_tokens, how.sentences or None))
+        measured = importance_rows(model, batches, label_smoothing=training.label_smoothing)
+        form, scores = next(iter(importance_orders(measured).items()))
+        walks = {(form, "all"): scores}
+        walked = curve_rows(
+            model, walks, translate, references, metric, step=settings.step, resamples=settings.resamples
+        )
+        checkpoint: Row = {"update": update, "epoch": update / updates_an_epoch, "finished": finished}
+        rows += [{**checkpoint, **{name: row[name] for name in metric.named(WALK_COLUMNS)}} for row in walked]
+    return rows

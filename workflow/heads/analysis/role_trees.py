@@ -1,23 +1,28 @@
-"""Roles of heads on trees from several sources, and reports of sentences and relations that are missing."""
+"""Roles of heads on trees from several sources or at several checkpoints; reports of what the trees lack."""
 
 from __future__ import annotations
 
 import difflib
 import sys
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
 from heads.analysis.attention_weights import attend
+from heads.analysis.confidence import confidence
 from heads.analysis.roles import Row, Whole, positions, roles
 from heads.base.files import UserError
-from heads.config.analyses import RolesSettings
+from heads.config.analyses import ConfidenceSettings, RolesSettings
 from heads.model.encoder import Encoder
+from heads.model.folder import load_weights
 from heads.syntax.alignment import SHORTEST, Words, usable, words_of
 from heads.syntax.conllu import Sentence, check_same_sentences, read_conllu
+from heads.text.batches import Pairs
 from heads.text.vocabulary import Vocabulary
 
+MEASURED = ("accuracy", "low", "high", "baseline")
+DYNAMICS_COLUMNS = ("update", "finished", "layer", "head", "role", "name", *MEASURED)
 MOST_UNKNOWN = 0.1
 """Largest share of unknown subwords in the measured sentences. A treebank in the language of the training text has
 almost none, one in another alphabet about half: unknown subwords cover its letters, so that its words are aligned
@@ -53,16 +58,69 @@ def roles_on_trees(
     return rows, alignment, stand
 
 
+def dynamics_rows(
+    model: Encoder,
+    weights: Iterable[tuple[int, Path, int]],
+    pairs: Pairs,
+    sentences: Sequence[Words],
+    ranks: Whole,
+    *,
+    settings: RolesSettings,
+    how: ConfidenceSettings,
+) -> list[Row]:
+    """Rows as in DYNAMICS_COLUMNS for each checkpoint of one training: confidence, listed as a role, and measures.
+
+    The papers look at finished models. Where a role is missing, its curve says more: one that is still rising calls for
+    longer training, one that has levelled off far below its threshold for another text or model.
+
+    weights: update, file, and 1 for the finished model; they are loaded into `model`. pairs: what confidence is
+    measured on. sentences: what roles are measured on. ranks: of the source subwords, from `frequency_ranks`.
+    """
+    heads = [(layer, head) for _, layer, head in model.shape.heads(("enc_self",))]
+    rows: list[Row] = []
+    for update, path, finished in weights:
+        load_weights(model, path)
+        checkpoint: Row = {"update": update, "finished": finished}
+        batches = (batch for _, batch in pairs.in_order(how.batch_tokens, how.sentences or None))
+        for row in confidence(model, batches):
+            if row["attention"] == "enc_self":
+                place = {"layer": row["layer"], "head": row["head"], "role": "confidence", "name": ""}
+                rows.append({**checkpoint, **place, **dict.fromkeys(MEASURED), "accuracy": row["confidence"]})
+        for row in roles(attend(model, sentences, settings.batch_tokens), heads, ranks, settings):
+            rows.append({**checkpoint, **{name: row[name] for name in DYNAMICS_COLUMNS[2:]}})
+    return rows
+
+
 def measurable(
     treebank: Treebank, vocabulary: Vocabulary, settings: RolesSettings
 ) -> tuple[list[Words], dict[str, int | float | None]]:
     """The measurable sentences of a treebank, and the counts of `usable` for all sentences read.
 
-    What is missing is reported on standard error. Raises UserError for trees that cannot be measured.
+    Reports on standard error how much can be measured. Raises UserError if nothing can, or if the text is not in the
+    source language.
     """
     trees = islice(treebank.sentences, settings.sentences or None)
     kept, counts = usable(words_of(trees, vocabulary), settings.max_subwords)
-    _tell(treebank.name, kept, counts, settings)
+    reasons = (
+        f"{counts['too_short']} with fewer than {SHORTEST} words, {counts['too_long']} with more than "
+        f"{settings.max_subwords} subwords, {counts['not_aligned']} with words that subwords do not cover exactly"
+    )
+    if not kept:
+        raise UserError(
+            f"{treebank.name}: none of its {counts['sentences']} sentences can be measured ({reasons}): "
+            "give a treebank in the source language, with one sentence per tree."
+        )
+    unknown = sum(words.unknown for words in kept) / sum(len(words.subwords) for words in kept)
+    if unknown > MOST_UNKNOWN:
+        raise UserError(
+            f"{treebank.name}: {unknown:.0%} of the subwords of its sentences are unknown to the vocabulary, more than "
+            f"{MOST_UNKNOWN:.0%}: give a treebank in the source language."
+        )
+    told = [f"{counts['aligned_words']} of {counts['tree_words']} words are aligned with subwords"]
+    if len(kept) != counts["sentences"]:
+        told.append(f"{len(kept)} of {counts['sentences']} sentences measured; left out: {reasons}")
+    for sentence in (*told, *missing_relations(kept, settings.relations)):
+        print(f"{treebank.name}: {sentence}", file=sys.stderr)
     return kept, counts
 
 
@@ -86,35 +144,6 @@ def in_order_of(paths: Mapping[str, Path], settings: RolesSettings) -> dict[str,
 def read_treebank(path: Path) -> Treebank:
     """The trees of a CoNLL-U file."""
     return Treebank(str(path), read_conllu(path))
-
-
-def _tell(name: str, kept: Collection[Words], counts: Mapping[str, object], settings: RolesSettings) -> None:
-    """Report on standard error how much of a treebank can be measured.
-
-    Raises UserError if no sentence can be measured or if the text is not in the source language.
-    """
-    reasons = (
-        f"{counts['too_short']} with fewer than {SHORTEST} words, {counts['too_long']} with more than "
-        f"{settings.max_subwords} subwords, {counts['not_aligned']} with words that subwords do not cover exactly"
-    )
-    if not kept:
-        raise UserError(
-            f"{name}: none of its {counts['sentences']} sentences can be measured ({reasons}): "
-            "give a treebank in the source language, with one sentence per tree."
-        )
-    unknown = sum(words.unknown for words in kept) / sum(len(words.subwords) for words in kept)
-    if unknown > MOST_UNKNOWN:
-        raise UserError(
-            f"{name}: {unknown:.0%} of the subwords of its sentences are unknown to the vocabulary, more than "
-            f"{MOST_UNKNOWN:.0%}: give a treebank in the source language."
-        )
-    print(
-        f"{name}: {counts['aligned_words']} of {counts['tree_words']} words are aligned with subwords", file=sys.stderr
-    )
-    if len(kept) != counts["sentences"]:
-        print(f"{name}: {len(kept)} of {counts['sentences']} sentences measured; left out: {reasons}", file=sys.stderr)
-    for sentence in missing_relations(kept, settings.relations):
-        print(f"{name}: {sentence}", file=sys.stderr)
 
 
 def missing_relations(sentences: Iterable[Words], relations: Sequence[str]) -> list[str]:

@@ -156,6 +156,8 @@ def compare(
     """One row as in COLUMNS for each batch size and model; ratios are relative to the first model."""
     rows: list[dict[str, object]] = []
     unpruned = next(iter(contestants.values())).model
+    on_gpu, cpu = device.type == "cuda", f"CPU, {torch.get_num_threads()} threads"
+    name_of_device = torch.cuda.get_device_name(device) if on_gpu else cpu
     for size in settings.batch_sizes:
         batches = source_batches(source, unpruned, settings, size, device)
         examples = sum(len(batch.source) for batch in batches)
@@ -171,24 +173,16 @@ def compare(
                 **summary(seconds[name], first, examples),
                 "sentences": examples,
                 "subwords_per_example": subwords[name] / examples,
-                **facts_of(one),
-                "device": device_name(device),
+                "heads": len(one.model.shape.heads()),
+                "of": len(one.model.shape.all_heads()),
+                "parameters": sum(value.numel() for value in one.model.parameters()),
+                "disk_mb": one.disk_mb,
+                "peak_memory_mb": one.peak_memory_mb,
+                "device": name_of_device,
             }
             for name, one in contestants.items()
         ]
     return rows
-
-
-def facts_of(contestant: Contestant) -> dict[str, object]:
-    """The size of a model, which is the same for every batch size."""
-    shape = contestant.model.shape
-    return {
-        "heads": len(shape.heads()),
-        "of": len(shape.all_heads()),
-        "parameters": sum(value.numel() for value in contestant.model.parameters()),
-        "disk_mb": contestant.disk_mb,
-        "peak_memory_mb": contestant.peak_memory_mb,
-    }
 
 
 def clock_of(device: torch.device) -> Clock:
@@ -200,13 +194,6 @@ def clock_of(device: torch.device) -> Clock:
         return time.perf_counter()
 
     return clock
-
-
-def device_name(device: torch.device) -> str:
-    """The name of the device that timings are taken on."""
-    if device.type == "cuda":
-        return torch.cuda.get_device_name(device)
-    return f"CPU, {torch.get_num_threads()} threads"
 
 
 def peak_memory_mb(folder: Path, source: Path, settings: SpeedSettings, device: torch.device) -> float | None:

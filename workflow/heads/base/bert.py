@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from heads.base.marian import CONFIG, HUB, HUB_NAME, INDEX, LICENCES, TOKENIZER, WEIGHTS, by_import
+from heads.base import marian
+from heads.base.marian import CONFIG, HUB, HUB_NAME, TOKENIZER, WEIGHTS, by_import
 
 WORD_PIECES, VOCAB = "tokenizer.json", "vocab.txt"
 """Either holds the vocabulary; the first one also says how text is split."""
@@ -15,9 +16,7 @@ DESCRIBING = (CONFIG, TOKENIZER, WORD_PIECES, VOCAB)
 
 def files_of(folder: Path) -> list[Path]:
     """The files of a folder that an import reads, including the weights."""
-    shards = sorted(folder.glob("model-*.safetensors"))
-    names = (*DESCRIBING, *LICENCES, WEIGHTS, INDEX)
-    return [path for path in (*(folder / name for name in names), *shards) if path.is_file()]
+    return marian.files_of(folder, DESCRIBING)
 
 
 def heads_of(folder: Path) -> dict[str, tuple[int, int]]:

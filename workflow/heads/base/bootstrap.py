@@ -10,7 +10,6 @@ S sentences, C counts, B draws.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,28 +22,15 @@ WEIGHTS_AT_ONCE = 8_000_000
 
 def resampled_sums(counts: NDArray[np.float32], draws: int) -> NDArray[np.float64]:
     """Sums [B, C] of counts [S, C] over the sentences of each draw with replacement; exact up to 2^24."""
-    return _drawn_sums(counts, draws, _with_replacement)
+    return _drawn_sums(counts, draws, by_coin=False)
 
 
 def halved_sums(counts: NDArray[np.float32], draws: int) -> NDArray[np.float64]:
     """Sums [B, C] of counts [S, C] over the sentences that each draw chooses by coin flips; exact up to 2^24."""
-    return _drawn_sums(counts, draws, _by_coin)
+    return _drawn_sums(counts, draws, by_coin=True)
 
 
-def _with_replacement(generator: np.random.Generator, draws: int, sentences: int) -> NDArray[np.int64]:
-    """How often each draw contains each sentence [B, S]."""
-    drawn = generator.integers(sentences, size=(draws, sentences)) + sentences * np.arange(draws)[:, None]
-    return np.bincount(drawn.ravel(), minlength=draws * sentences).reshape(draws, sentences)
-
-
-def _by_coin(generator: np.random.Generator, draws: int, sentences: int) -> NDArray[np.int64]:
-    """Whether each draw contains each sentence [B, S]."""
-    return generator.integers(2, size=(draws, sentences))
-
-
-def _drawn_sums(
-    counts: NDArray[np.float32], draws: int, draw: Callable[[np.random.Generator, int, int], NDArray[np.int64]]
-) -> NDArray[np.float64]:
+def _drawn_sums(counts: NDArray[np.float32], draws: int, *, by_coin: bool) -> NDArray[np.float64]:
     generator = np.random.default_rng(SEED)
     sentences, width = counts.shape
     sums = np.zeros((draws, width))
@@ -53,7 +39,11 @@ def _drawn_sums(
     chunk = max(1, WEIGHTS_AT_ONCE // sentences)
     for first in range(0, draws, chunk):
         rows = min(chunk, draws - first)
-        sums[first : first + rows] = draw(generator, rows, sentences).astype(np.float32) @ counts
+        drawn = generator.integers(2 if by_coin else sentences, size=(rows, sentences))
+        if not by_coin:  # how often each draw contains each sentence
+            places = drawn + sentences * np.arange(rows)[:, None]
+            drawn = np.bincount(places.ravel(), minlength=places.size).reshape(places.shape)
+        sums[first : first + rows] = drawn.astype(np.float32) @ counts
     return sums
 
 

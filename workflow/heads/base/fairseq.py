@@ -21,17 +21,12 @@ DESCRIBING = (CONFIG, GENERATION, TOKENIZER, VOCAB, SEGMENTER, MERGES, *LISTS)
 """All files but the weights; a folder may lack some."""
 
 
-def model_type_of(folder: Path) -> str:
-    """The `model_type` in a folder's config.json; empty if that cannot be read."""
-    try:
-        return str(json.loads((folder / CONFIG).read_text(encoding="utf-8"))["model_type"])
-    except (OSError, ValueError, TypeError, LookupError):
-        return ""
-
-
 def fits(folder: Path) -> bool:
-    """Whether a folder holds one of these models."""
-    return model_type_of(folder) in CLASSES
+    """Whether a folder holds one of these models, by its config.json."""
+    try:
+        return str(json.loads((folder / CONFIG).read_text(encoding="utf-8"))["model_type"]) in CLASSES
+    except (OSError, ValueError, TypeError, LookupError):
+        return False
 
 
 def files_of(folder: Path) -> list[Path]:

@@ -160,10 +160,7 @@ def read_yaml(path: Path) -> Any:
 
 
 def settings_given(word: str) -> Any:
-    """Settings as given to a command: JSON such as `{"bpe": {...}}`, or the path of a YAML file.
-
-    Raises UserError if it is neither.
-    """
+    """Settings as given to a command: JSON such as `{"bpe": {...}}`, or a YAML file. Raises UserError for neither."""
     if not word.startswith("{"):
         return read_yaml(Path(word))
     try:

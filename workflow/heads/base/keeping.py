@@ -1,25 +1,30 @@
-"""Keep the results of a finished experiment: its rows of every table, a few figures, and how they were made."""
+"""Keep the results of a finished experiment: its rows of every table, a few figures, and how they were made.
+
+Called in the folder where Snakemake ran, whose metadata and logs tell which job made each file.
+"""
 
 from __future__ import annotations
 
+import base64
 import re
 import shlex
 import shutil
 import time
-from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import yaml
 from PIL import Image
 
-from heads.base.files import UserError, atomic_path, read_tsv, write_text, write_tsv
-from heads.base.lineage import Job
+from heads.base.files import UserError, atomic_path, read_json, read_tsv, settings_given, write_text, write_tsv
 from heads.base.names import OVER_SEEDS
-from heads.base.provenance import PACKAGES, machine
+from heads.base.provenance import PACKAGES, recorded
 
 RESULTS, LOGS = Path("results"), Path(".snakemake/log")
+METADATA = Path(".snakemake/metadata")
+"""Where Snakemake keeps a file for each output, named by its path in URL-safe base 64, long names in parts with @."""
 
 PICTURES = (
     *("heads_needed", "bleu_encoder_heads", "score_scratch", "heads_by_type", "heads_by_layer", "head_functions"),
@@ -40,19 +45,39 @@ MANY_ROWS = 500
 SHOWN = 4
 """How many commits, machines, devices or versions are named; the rest are only counted."""
 
-COSTS = {"s": "wall_minutes", "cpu_time": "cpu_minutes", "max_rss": "memory_mb"}
-"""What is kept of Snakemake's benchmarks: times in minutes, and the maximum of memory."""
+
+@dataclass
+class Job:
+    """A job as Snakemake remembers it: times in Unix seconds; `record`: what it left in its log, empty without one."""
+
+    rule: str
+    inputs: Sequence[str]
+    log: str
+    command: str
+    started: float
+    ended: float
+    record: Mapping[str, Any]
+
+    @property
+    def given(self) -> str:
+        """The value of `--settings` in the command; empty if it has no such flag."""
+        words = shlex.split(self.command)
+        return words[words.index("--settings") + 1] if "--settings" in words else ""
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        """The settings given to the command."""
+        return settings_given(self.given) if self.given else {}
 
 
-def keep(experiment: str, made: Mapping[str, Job], to: Path) -> Path:
+def keep(experiment: str, to: Path) -> Path:
     """Write what is kept of an experiment to a folder in `to`, replace what was kept before, and return the folder.
 
-    made: the jobs of the current folder, where Snakemake ran, see `heads.base.lineage.jobs`. No absolute path is kept.
-    Raises UserError if there is nothing to keep.
+    No absolute path is kept. Raises UserError if there is nothing to keep.
     """
     tables = own_rows(experiment)
     pictures = [path for name in PICTURES if (path := RESULTS / "figures" / experiment / f"{name}.png").exists()]
-    work = jobs_of(experiment, made)
+    work = jobs_of(experiment)
     for missing, found in (("table has a row", tables), ("figure", pictures), ("job that Snakemake remembers", work)):
         if not found:
             raise UserError(f"No {missing} of {experiment} here: run snakemake --config 'run=[{experiment}]' first.")
@@ -66,7 +91,7 @@ def keep(experiment: str, made: Mapping[str, Job], to: Path) -> Path:
     costs = costs_of(work)
     write_tsv(folder / "jobs.tsv", costs, list(costs[0]))
     write_text(folder / "settings.yaml", settings_of(experiment, work))
-    write_text(folder / "README.md", "\n".join(story(experiment, work, costs)) + "\n")
+    write_text(folder / "README.md", story(experiment, work, costs))
     return folder
 
 
@@ -100,10 +125,27 @@ def compress(picture: Path, to: Path) -> None:
         few_colours.save(temporary, format="PNG", optimize=True)
 
 
-def jobs_of(experiment: str, made: Mapping[str, Job]) -> list[Job]:
+def jobs() -> dict[str, Job]:
+    """The job behind each file that Snakemake made here, by the file's path."""
+    found = {}
+    for path in filter(Path.is_file, sorted(METADATA.rglob("*"))):
+        name = "".join(part.removeprefix("@") for part in path.relative_to(METADATA).parts)
+        output, kept = Path(base64.urlsafe_b64decode(name).decode()), read_json(path)
+        (log,) = kept["log"]
+        started, ended = (float(kept[name] or 0) for name in ("starttime", "endtime"))
+        record, facts = recorded(Path(log)), output.with_name("model.json")
+        if not record and output.name in ("model.safetensors", "model.json") and facts.exists():
+            # From the cache between workflows, which keeps no logs.
+            record = read_json(facts).get("provenance", {})
+        found[str(output)] = Job(kept["rule"], kept["input"], log, kept["shellcmd"] or "", started, ended, record)
+    return found
+
+
+def jobs_of(experiment: str) -> list[Job]:
     """The jobs behind an experiment's own files, its corpus and the tables, each once, in the order they started."""
-    mine = [f"{RESULTS}/{experiment}/", f"{RESULTS}/figures/{experiment}/"]
-    own = [job for path, job in made.items() if path.startswith(tuple(mine))]
+    made = jobs()
+    mine = (f"{RESULTS}/{experiment}/", f"{RESULTS}/figures/{experiment}/")
+    own = [job for path, job in made.items() if path.startswith(mine)]
     texts = {Path(name) for job in own for name in job.inputs if name.startswith(f"{RESULTS}/corpora/")}
     corpora = {"/".join(path.parts[:3]) + "/" for path in texts}
     places = (*mine, *corpora, f"{RESULTS}/tables/") if own else ()
@@ -111,29 +153,27 @@ def jobs_of(experiment: str, made: Mapping[str, Job]) -> list[Job]:
     return sorted(found.values(), key=lambda job: (job.started, job.log))
 
 
-def costs_of(work: Sequence[Job]) -> list[dict[str, object]]:
+def costs_of(work: Sequence[Job]) -> list[dict[str, Any]]:
     """One row per rule: number of jobs, their cost as far as Snakemake measured it, and the command of the first."""
-    by_rule: dict[str, list[Job]] = defaultdict(list)
-    for job in work:
-        by_rule[job.rule].append(job)
     rows = []
-    for rule, jobs in by_rule.items():
-        each = [_benchmark(job) for job in jobs]
-        minutes = {COSTS[name]: round(sum(one[name] for one in each) / 60, 2) for name in ("s", "cpu_time")}
-        most = max(one["max_rss"] for one in each)
-        command, given = jobs[0].command, jobs[0].given
+    for rule in dict.fromkeys(job.rule for job in work):
+        own = [job for job in work if job.rule == rule]
+        wall, cpu, memory = zip(*map(_benchmark, own), strict=True)
+        minutes = {"wall_minutes": round(sum(wall) / 60, 2), "cpu_minutes": round(sum(cpu) / 60, 2)}
+        command, given = own[0].command, own[0].given
         command = without_places(command.replace(shlex.quote(given), "settings.yaml") if given else command)
-        rows.append({"rule": rule, "jobs": len(jobs), **minutes, COSTS["max_rss"]: round(most), "command": command})
+        rows.append({"rule": rule, "jobs": len(own), **minutes, "memory_mb": round(max(memory)), "command": command})
     return rows
 
 
-def _benchmark(job: Job) -> dict[str, float]:
+def _benchmark(job: Job) -> list[float]:
     """Seconds, CPU seconds and MB of a job, from the benchmark with the same name as its log; 0 without one."""
     log = Path(job.log)
-    path = log.parents[1] / "bench" / f"{log.stem}.tsv" if job.log else log
+    path = log.parents[1] / "bench" / f"{log.stem}.tsv"
     row = read_tsv(path)[-1] if path.is_file() else {}
+    cells = [row.get(name, "") for name in ("s", "cpu_time", "max_rss")]
     # For jobs too short to be measured, it says so in words.
-    return {name: float(row[name]) if re.fullmatch(r"[\d.]+", row.get(name, "")) else 0.0 for name in COSTS}
+    return [float(cell) if re.fullmatch(r"[\d.]+", cell) else 0.0 for cell in cells]
 
 
 def settings_of(experiment: str, work: Sequence[Job]) -> str:
@@ -145,23 +185,25 @@ def settings_of(experiment: str, work: Sequence[Job]) -> str:
     return without_places(yaml.safe_dump(all_of_it, sort_keys=False, allow_unicode=True))
 
 
-def story(experiment: str, work: Sequence[Job], costs: Sequence[Mapping[str, Any]]) -> list[str]:
-    """The lines of a page on how the results were made: code, machine, versions, cost and commands."""
-    records = [job.record for job in work if "commit" in job.record]
+def story(experiment: str, work: Sequence[Job], costs: Sequence[Mapping[str, Any]]) -> str:
+    """A page on how the results were made: code, machine, versions, cost and commands."""
+    records = [job.record for job in work if job.record]
     ends = (work[0].started, max(job.ended for job in work))
-    total = {name: sum(row[name] for row in costs) for name in ("jobs", "wall_minutes", "cpu_minutes")}
+    number, wall, cpu = (sum(row[name] for row in costs) for name in ("jobs", "wall_minutes", "cpu_minutes"))
     facts = {
-        "code": _few(job.code for job in work if job.record),
-        "machine": _few(map(machine_of, records)),
-        "device": _few(str(record["device"]) for record in records if "device" in record),
-        "versions": _few(map(_versions, records)),
-        "seeds": ", ".join(map(str, sorted({int(record["seed"]) for record in records if "seed" in record}))),
+        "code": _few(
+            f"commit {one['commit'][:12]}{' and changes on it' * one['changed_since_commit']}" for one in records
+        ),
+        "machine": _few(f"{one['processor']}, {one['cores']} cores, {one['machine']}" for one in records),
+        "device": _few(one["device"] for one in records if "device" in one),
+        "versions": _few(", ".join(f"{name} {one[name]}" for name in ("python", *PACKAGES)) for one in records),
+        "seeds": ", ".join(map(str, sorted({one["seed"] for one in records if "seed" in one}))),
         "when": " to ".join(time.strftime("%Y-%m-%d %H:%M", time.gmtime(moment)) for moment in ends) + " UTC",
-        "cost": f"{total['cpu_minutes']:.0f} CPU minutes, {total['wall_minutes']:.0f} minutes one after another, "
-        f"{total['jobs']} jobs of at most {max(row['memory_mb'] for row in costs)} MB",
+        "cost": f"{cpu:.0f} CPU minutes, {wall:.0f} minutes one after another, "
+        f"{number} jobs of at most {max(row['memory_mb'] for row in costs)} MB",
     }
-    commits = [record["commit"] for record in records if record["commit"] != "unknown"]
-    return [
+    first = next((one["commit"] for one in records if one["commit"] != "unknown"), None)
+    lines = [
         f"# What was measured: {experiment}",
         "",
         "Written from the results by `python -m heads keep`. `tables/` holds this experiment's rows of every table and",
@@ -173,10 +215,11 @@ def story(experiment: str, work: Sequence[Job], costs: Sequence[Mapping[str, Any
         *(f"| {name} | {value} |" for name, value in facts.items()),
         "",
         "```sh",
-        *(f"git checkout {commit}" for commit in commits[:1]),
+        *([f"git checkout {first}"] if first else []),
         *(commands_of(experiment) or [f"snakemake --config 'run=[{experiment}]'"]),
         "```",
     ]
+    return "\n".join(lines) + "\n"
 
 
 def _few(words: Iterable[str]) -> str:
@@ -184,18 +227,6 @@ def _few(words: Iterable[str]) -> str:
     found = list(dict.fromkeys(words))
     rest = len(found) - SHOWN
     return ", ".join(found[:SHOWN]) + (f" and {rest} more" if rest > 0 else "")
-
-
-def machine_of(record: Mapping[str, Any]) -> str:
-    """The machine of a job; if its processor was not recorded, also the processor of this machine."""
-    if "processor" in record:
-        return f"{record['processor']}, {record['cores']} cores, {record['machine']}"
-    here = machine()
-    return f"{record['machine']} (processor not recorded; kept on {here['processor']}, {here['cores']} cores)"
-
-
-def _versions(record: Mapping[str, Any]) -> str:
-    return ", ".join(f"{name} {record[name]}" for name in ("python", *PACKAGES))
 
 
 def commands_of(experiment: str) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 from heads.base.names import ATTENTIONS
@@ -20,9 +21,9 @@ HUB_NAME = re.compile(r"[\w.-]+/[\w.-]+")
 """The name of a model on the hub, such as Helsinki-NLP/opus-mt-en-de."""
 
 
-def files_of(folder: Path) -> list[Path]:
+def files_of(folder: Path, describing: Sequence[str] = DESCRIBING) -> list[Path]:
     """The files of a folder that an import reads, including the weights."""
-    names = [*DESCRIBING, *LICENCES, WEIGHTS, INDEX]
+    names = [*describing, *LICENCES, WEIGHTS, INDEX]
     shards = sorted(folder.glob("model-*.safetensors"))
     return [path for path in (*(folder / name for name in names), *shards) if path.is_file()]
 

@@ -11,10 +11,7 @@ IMPORT = re.compile(r"^\s*from heads\.([\w.]+) import (.*)", re.MULTILINE)
 
 
 def reached(module: str, rooms: tuple[str, ...]) -> list[str]:
-    """The modules in these rooms that a module such as `cli.roles` imports, directly or indirectly; sorted.
-
-    rooms: names of subpackages, or of single modules.
-    """
+    """The modules in `rooms` (subpackages, modules) that one such as `cli.roles` imports, directly or not; sorted."""
     found, waiting = set[str](), [module]
     while waiting:
         new = imported(waiting.pop()) - found

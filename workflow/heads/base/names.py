@@ -31,8 +31,7 @@ ROLES = "roles"
 """The name of source lines that a corpus in files may hold out from training, to be parsed for the roles of heads."""
 
 TREES = ("gold", "stanza", "own")
-"""Trees that roles of heads are measured on: the corpus's gold trees, their sentences parsed, and the corpus's own
-sentences parsed."""
+"""Trees for roles of heads: the corpus's gold ones, their sentences parsed, and the corpus's own sentences parsed."""
 PARSED_TREES = ("stanza", "own")
 """Those of them that come from a parser."""
 

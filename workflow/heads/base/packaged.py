@@ -33,17 +33,13 @@ def place_of(name: str) -> Path:
     if not (pair := NAME.fullmatch(name)):
         fetched = cache_of_hub(name)
         return fetched if fetched and fetched.is_dir() else Path(name)
-    if packaged := _in_package(pair[1], pair[2]):
-        return packaged
+    package = _folder_of(FIREFOX_PACKAGE)
+    models = (package / FIREFOX_MODELS).glob(f"{pair[1]}{pair[2]}-*") if package else ()
+    if newest := max(models, default=None):
+        return newest
     if (cached := cache_of(name)).is_dir():
         return cached
     raise UserError(not_there(name))
-
-
-def _in_package(source: str, target: str) -> Path | None:
-    """The newest model of a language pair in the installed package."""
-    package = _folder_of(FIREFOX_PACKAGE)
-    return max((package / FIREFOX_MODELS).glob(f"{source}{target}-*"), default=None) if package else None
 
 
 def _folder_of(package: str) -> Path | None:

@@ -147,9 +147,9 @@ def show(table: Path) -> None:
     """Print the main columns of the pruning table, aligned, and a note on scores that are not against references."""
     read = read_tsv(table)
     shown = [name for name in SHOWN if any(row[name] for row in read)]
-    rows = [{name: row[name] for name in shown} for row in read]
-    widths = {name: max(len(name), *(len(row[name]) for row in rows)) for name in shown}
-    for row in [{name: name for name in shown}, *rows]:
-        print("  ".join(row[name].rjust(widths[name]) for name in shown))
+    lines = [shown, *([row[name] for name in shown] for row in read)]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    for line in lines:
+        print("  ".join(map(str.rjust, line, widths)))
     if others := {row["against"] for row in read} - {REFERENCES, ""}:
         print(f"BLEU against the {' or the '.join(sorted(others))} is fidelity: how close to its output, not how good.")

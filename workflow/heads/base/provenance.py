@@ -1,7 +1,4 @@
-"""Which code made a file: the commit, whether it was changed since, and the versions that matter.
-
-Every job ends its log with such a line.
-"""
+"""Which code made a file: the commit, whether it was changed since, key versions. Every job ends its log with that."""
 
 from __future__ import annotations
 

@@ -34,10 +34,7 @@ class Run:
 
     @classmethod
     def parse(cls, text: str) -> Run:
-        """Read a run from its folder name, such as `pruned/all/lam-0.05/seed-1`.
-
-        Raises ValueError for anything else.
-        """
+        """Read a run from its folder name, such as `pruned/all/lam-0.05/seed-1`. Raises ValueError for any other."""
         match = RUN_PATTERN.fullmatch(text)
         if match is None or (match["kind"] == "baseline") != (match["scope"] is None):
             raise ValueError(f"{text!r} is not the folder of a run")
@@ -60,10 +57,7 @@ class Run:
 
 @cache
 def run_of(folder: str | PurePath) -> tuple[str, Run]:
-    """The experiment and the run that a folder such as `results/demo/baseline/seed-1` belongs to.
-
-    Raises ValueError if the path does not end in an experiment and a run.
-    """
+    """The experiment and run of a folder such as `results/demo/baseline/seed-1`. Raises ValueError for any other."""
     parts = PurePath(folder).parts
     length = 2 if len(parts) > 2 and parts[-2] == "baseline" else 4
     if len(parts) <= length:
@@ -72,10 +66,7 @@ def run_of(folder: str | PurePath) -> tuple[str, Run]:
 
 
 def name_of(folder: Path) -> str:
-    """The name of the run in a folder, such as `pruned/all/lam-0.05/seed-1`.
-
-    Raises UserError if it is not the folder of a run.
-    """
+    """The name of the run in a folder, such as `pruned/all/lam-0.05/seed-1`. Raises UserError if it has none."""
     try:
         return run_of(folder.resolve())[1].folder
     except ValueError as error:

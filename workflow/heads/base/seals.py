@@ -44,10 +44,7 @@ def sealed(content: Mapping[str, Any], parts: Iterable[Part] = ()) -> dict[str, 
 
 
 def unsealed(content: Mapping[str, Any], parts: Iterable[Part] = ()) -> dict[str, Any]:
-    """The content that was given to `sealed`.
-
-    Raises ValueError if content or parts have changed since then, or were never sealed.
-    """
+    """The content given to `sealed`. Raises ValueError if it or the parts have changed, or were never sealed."""
     bare = {key: value for key, value in content.items() if key != KEY}
     if content.get(KEY) != _of(bare, parts):
         raise ValueError("its checksum is wrong")

@@ -5,7 +5,7 @@ import argparse
 from heads.base.names import SIDES, SPLITS
 from heads.cli._flags import add_path_argument, add_settings_argument
 from heads.config.corpus_entries import parse_corpus
-from heads.corpus.alignments import alignment_of, write_alignment
+from heads.corpus.annotations import alignment_of, write_alignment
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -2,8 +2,7 @@
 
 import argparse
 
-from heads.analysis.alignment_heads import COLUMNS, alignment_heads
-from heads.analysis.alignment_pairs import golds_of
+from heads.analysis.alignment_heads import COLUMNS, alignment_heads, golds_of
 from heads.analysis.attention_weights import attend_to_source
 from heads.base.files import write_tsv
 from heads.cli._flags import add_analysis_arguments, add_path_argument, settings_of

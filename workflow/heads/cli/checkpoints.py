@@ -2,8 +2,8 @@
 
 import argparse
 
-from heads.analysis.checkpoints import COLUMNS, checkpoint_rows
 from heads.analysis.masking import answers_of, load_with_heads, read_text
+from heads.analysis.masking_curve import CHECKPOINT_COLUMNS, checkpoint_rows
 from heads.base.files import write_tsv
 from heads.cli._flags import add_masking_arguments, add_path_argument, settings_of
 from heads.config.analyses import CheckpointsSettings, ImportanceSettings
@@ -38,5 +38,5 @@ def run(arguments: argparse.Namespace) -> str:
     pairs = measured_pairs(Tokens(arguments.dev_source), Tokens(arguments.dev_target), *bound, labelled=alone)
     text = answers_of(model, device, read_text(arguments.source, arguments.references, arguments.target_bpe), settings)
     rows = checkpoint_rows(model, weights, pairs, trained_on, *text, settings=settings, how=how, training=training)
-    write_tsv(arguments.out, rows, text[2].named(COLUMNS))
+    write_tsv(arguments.out, rows, text[2].named(CHECKPOINT_COLUMNS))
     return label_of(device)

@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from heads.analysis.alignment_pairs import golds_of, unlinked
+from heads.analysis.alignment_heads import golds_of, unlinked
 from heads.analysis.cross_attention_roles import COLUMNS, roles_of_cross_attention
 from heads.base.files import write_tsv
 from heads.cli._flags import add_analysis_arguments, add_path_argument, settings_of

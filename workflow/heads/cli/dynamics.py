@@ -3,8 +3,7 @@
 import argparse
 import sys
 
-from heads.analysis.dynamics import COLUMNS, dynamics_rows
-from heads.analysis.role_trees import in_order_of, measurable
+from heads.analysis.role_trees import DYNAMICS_COLUMNS, dynamics_rows, in_order_of, measurable
 from heads.analysis.roles import frequency_ranks
 from heads.base.files import write_tsv
 from heads.cli._flags import add_path_argument, add_roles_arguments, settings_of
@@ -37,6 +36,6 @@ def run(arguments: argparse.Namespace) -> str:
     pairs = measured_pairs(Tokens(arguments.source), Tokens(arguments.target), labelled=model.shape.alone)
     weights = course_of(arguments.model, arguments.checkpoints)
     print(f"measuring {len(weights)} models on {treebank.name}", file=sys.stderr, flush=True)
-    rows = dynamics_rows(model, weights, pairs, sentences, ranks, roles=roles, how=how)
-    write_tsv(arguments.out, rows, COLUMNS)
+    rows = dynamics_rows(model, weights, pairs, sentences, ranks, settings=roles, how=how)
+    write_tsv(arguments.out, rows, DYNAMICS_COLUMNS)
     return label_of(device)

@@ -4,7 +4,6 @@ import argparse
 from pathlib import Path
 
 from heads.base.keeping import keep
-from heads.base.lineage import jobs
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -16,7 +15,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Write the folder of the experiment and print its size."""
-    folder = keep(arguments.experiment, jobs(), arguments.to)
+    folder = keep(arguments.experiment, arguments.to)
     for place in (folder, arguments.to):
         files = [path for path in place.rglob("*") if path.is_file()]
         print(f"{place}: {len(files)} files, {sum(path.stat().st_size for path in files) / 1e6:.2f} MB")

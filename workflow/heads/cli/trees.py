@@ -5,8 +5,8 @@ import argparse
 from heads.cli._flags import add_path_argument, add_settings_argument
 from heads.config.corpora import GrammarCorpus, GrammarPairsCorpus
 from heads.config.corpus_entries import parse_corpus
+from heads.corpus.annotations import grammar_trees, write_treebank
 from heads.corpus.splits import text_name
-from heads.corpus.trees import grammar_trees, write_treebank
 from heads.syntax.conllu import write_conllu
 
 

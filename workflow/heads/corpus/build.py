@@ -1,11 +1,8 @@
 """Build plain text from a `corpora:` entry: `{train,dev,test}.{source,target}.txt` and the filter table.
 
 Beside them it writes `roles.source.txt`: the source lines that a corpus in files holds out for the roles of heads,
-which are in no training pair; empty if it holds out none.
-
-Translation corpora differ only in where a split's raw pairs come from; labelled examples have their own filters, see
-`heads.corpus.examples`. Translations are streamed; memory holds the fingerprints of dev and test, the held-out pairs
-and a Bloom filter against duplicates.
+which are in no training pair. Labelled examples have their own filters, see `heads.corpus.examples`. Translations are
+streamed; memory holds the fingerprints of dev and test, the held-out pairs and a Bloom filter against duplicates.
 """
 
 from __future__ import annotations
@@ -32,6 +29,7 @@ from heads.corpus.clean import (
     clean,
     evenly,
     filter_table,
+    fingerprint,
     normalise,
 )
 from heads.corpus.distinct import SeenBefore
@@ -63,9 +61,8 @@ Found = TypeVar("Found", grammar.Pair, Inference)
 def build(entry: Mapping[str, Any], out_folder: Path, downloads: Path, workers: int = 1) -> None:
     """Write the corpus of `entry` to `out_folder`, all files or none; files of URLs are in `downloads`.
 
-    `workers` processes clean the text; the files are the same for any number of them.
-
-    Raises UserError for a fault in the sources and for a split that is empty after cleaning.
+    `workers` processes clean the text; the files are the same for any number of them. Raises UserError for a fault in
+    the sources and for a split that is empty after cleaning.
     """
     corpus = parse_corpus(entry)
     # Before hours of work, not after.
@@ -139,7 +136,7 @@ def build_translations(corpus: Corpus, stage: Path, downloads: Path, workers: in
     for split in ("dev", "test"):
         if split not in hold_out:
             pairs = checked(raw_pairs(corpus, split, downloads), split)
-            tallies[split]["read"] = write_split(stage, split, remembered(pairs, held))
+            tallies[split]["read"] = write_split(stage, split, held.remember(pairs))
     chooser = HoldOut(sum(hold_out.values()))
     seen = SeenBefore(DISTINCT_PAIRS, WRONG_DUPLICATES)
     with (stage / CANDIDATES).open("w", encoding="utf-8", newline="\n") as stream:
@@ -151,11 +148,10 @@ def build_translations(corpus: Corpus, stage: Path, downloads: Path, workers: in
     for split in ("dev", "test"):
         if split in hold_out:
             pairs = islice(chosen, hold_out[split])
-            tallies[split]["read"] = write_split(stage, split, remembered(pairs, held))
+            tallies[split]["read"] = write_split(stage, split, held.remember(pairs))
     # Last, so that dev and test are the same with and without them.
     sources = [source for source, _ in islice(chosen, hold_out.get(ROLES, 0))]
-    for source in sources:
-        held.add_source(source)
+    held.sources.update(map(fingerprint, sources))
     write_lines(stage / text_name(ROLES, "source"), sources)
     tallies[ROLES]["read"] = len(sources)
     write_train(corpus, stage, held, tallies["train"], workers)
@@ -184,12 +180,8 @@ def write_train(corpus: Corpus, stage: Path, held: HeldSentences, tally: Counter
 
 def without_leaks(held: HeldSentences, rule: str, lines: list[str]) -> list[Pair]:
     """The pairs, one per line, that are not in dev or test."""
-    pairs = []
-    for line in lines:
-        source, _, target = line.removesuffix("\n").partition("\t")
-        if not held.leaks(source, target, rule):
-            pairs.append((source, target))
-    return pairs
+    pairs = (line.removesuffix("\n").split("\t") for line in lines)
+    return [(source, target) for source, target in pairs if not held.leaks(source, target, rule)]
 
 
 def checked(pairs: Iterable[RawPair], split: str) -> Iterator[Pair]:
@@ -200,11 +192,4 @@ def checked(pairs: Iterable[RawPair], split: str) -> Iterator[Pair]:
             side = "target" if source else "source"
             where = f"The {split} pair at line {raw.line} of {raw.file}"
             raise UserError(f"{where} has an empty {side}: take it out or fill it in.")
-        yield source, target
-
-
-def remembered(pairs: Iterable[Pair], held: HeldSentences) -> Iterator[Pair]:
-    """The same pairs, each added to `held` as it passes."""
-    for source, target in pairs:
-        held.add(source, target)
         yield source, target

@@ -3,21 +3,20 @@
 A pair is removed by the first filter that it fails:
 
 1. `empty`: a side has no text.
-2. `control`: a side has a C0 or C1 control character other than tab and carriage return, or U+FFFD, which an
-   earlier conversion puts in place of what it could not decode.
+2. `control`: a side has a C0 or C1 control character other than tab and carriage return, or U+FFFD, which an earlier
+   conversion puts in place of what it could not decode.
 3. `max_words`: a side has more than `max_words` words, counted by white space.
 4. `length_ratio`: one side has more than `max_length_ratio` times as many words as the other.
 5. `min_overlap`: the relative time overlap is smaller (only if `min_overlap` is set).
-6. `duplicate`: the same source with the same target came earlier. Another translation of the same source is
-   kept: it adds information, while an exact copy only counts a pair twice.
-7. `leakage`: source or target is in dev or test, ignoring case and differences in white space. With
-   `leakage: source` only sources are compared: in subtitles the commonest answers would otherwise vanish from
-   training as soon as one held-out line has them as its target. For lines held out for roles only the source
-   counts under either rule, since their translations are never scored.
+6. `duplicate`: the same source with the same target came earlier. Another translation of the same source is kept.
+7. `leakage`: source or target is in dev or test, ignoring case and differences in white space. With `leakage: source`
+   only sources are compared: in subtitles the commonest answers would otherwise vanish from training as soon as one
+   held-out line has them as its target. For lines held out for roles only the source counts under either rule, since
+   their translations are never scored.
 8. `limit`: pairs beyond `limit`; those kept are evenly spaced over the stream, so every part keeps its share.
 
-All splits are written in Unicode form NFC with single spaces. Dev and test go through no filter: an empty
-side there is an error, since dropping lines silently would change the test set.
+All splits are written in Unicode form NFC with single spaces. Dev and test go through no filter: an empty side there is
+an error, since dropping lines silently would change the test set.
 """
 
 from __future__ import annotations
@@ -29,8 +28,8 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import NamedTuple
 
+from heads.base.names import SPLITS
 from heads.base.pool import chunks, in_order
 from heads.config.corpora import Cleaning
 from heads.corpus.distinct import SeenBefore, digest
@@ -71,35 +70,23 @@ def failed_filter(raw: RawPair, source: str, target: str, cleaning: Cleaning) ->
     return None
 
 
-class Judged(NamedTuple):
-    """A normalised pair, the first of filters 1 to 5 that it fails, and its digest for filter 6."""
-
-    source: str
-    target: str
-    failed: str | None
-    digest: bytes
-
-
-def judge(cleaning: Cleaning, pairs: Iterable[RawPair]) -> list[Judged]:
-    """Normalise each pair and apply filters 1 to 5."""
+def judge(cleaning: Cleaning, pairs: Iterable[RawPair]) -> list[tuple[str, str, str | None, bytes]]:
+    """Both sides of each pair, normalised, the first of filters 1 to 5 that it fails, and its digest for filter 6."""
     judged = []
     for raw in pairs:
         source, target = normalise(raw.source), normalise(raw.target)
         failed = failed_filter(raw, source, target, cleaning)
-        judged.append(Judged(source, target, failed, b"" if failed else digest(f"{source}\t{target}")))
+        judged.append((source, target, failed, b"" if failed else digest(f"{source}\t{target}")))
     return judged
 
 
 def clean(
     pairs: Iterable[RawPair], cleaning: Cleaning, seen: SeenBefore, tally: Counter[str], workers: int = 1
 ) -> Iterator[Pair]:
-    """Normalised pairs that pass filters 1 to 6; `tally` counts pairs `read` and removed by each filter.
-
-    With more than one worker, that many other processes run `judge`; the pairs and their order stay the same.
-    """
+    """Normalised pairs that pass filters 1 to 6, for any `workers` the same; `tally` counts those read and removed."""
     for chunk in in_order(partial(judge, cleaning), chunks(pairs, CHUNK_PAIRS), workers):
         tally["read"] += len(chunk)
-        new = iter(seen.add_digests([judged.digest for judged in chunk if judged.failed is None]))
+        new = iter(seen.add_digests([found for *_, failed, found in chunk if failed is None]))
         for source, target, failed, _ in chunk:
             if failed is None and not next(new):
                 failed = "duplicate"
@@ -116,14 +103,12 @@ class HeldSentences:
         self.sources: set[int] = set()
         self.targets: set[int] = set()
 
-    def add(self, source: str, target: str) -> None:
-        """Add a pair of dev or test."""
-        self.add_source(source)
-        self.targets.add(fingerprint(target))
-
-    def add_source(self, source: str) -> None:
-        """Add a source sentence whose target is not held out."""
-        self.sources.add(fingerprint(source))
+    def remember(self, pairs: Iterable[Pair]) -> Iterator[Pair]:
+        """The same pairs of dev or test, each added as it passes."""
+        for source, target in pairs:
+            self.sources.add(fingerprint(source))
+            self.targets.add(fingerprint(target))
+            yield source, target
 
     def leaks(self, source: str, target: str, rule: str) -> bool:
         """Whether a training pair is in dev or test under the rule `either` or `source`."""
@@ -133,8 +118,7 @@ class HeldSentences:
 class HoldOut:
     """Chooses `size` pairs with distinct sources from a stream: those with the smallest fingerprints.
 
-    Every distinct source is equally likely, however often it occurs, and the choice does not depend on the
-    order.
+    Every distinct source is equally likely, however often it occurs and in whatever order.
     """
 
     def __init__(self, size: int) -> None:
@@ -167,19 +151,14 @@ def evenly(pairs: Iterable[Pair], available: int, limit: int) -> Iterator[Pair]:
             yield pair
 
 
-def filter_rows(split: str, tally: Counter[str], filters: Iterable[str]) -> list[dict[str, object]]:
-    """Rows of the filter table for one split, in the order of the filters."""
-    rows: list[dict[str, object]] = []
-    left = tally["read"]
-    for name in filters:
-        before, removed = left, tally[name]
-        left = before - removed
-        share = removed / before if before else 0.0
-        rows.append(dict(zip(TABLE_COLUMNS, (split, name, before, removed, left, share), strict=True)))
-    return rows
-
-
 def filter_table(tallies: Mapping[str, Counter[str]], filters: Sequence[str]) -> list[dict[str, object]]:
     """Rows of the filter table for all splits; dev and test go through the first filter alone."""
-    applied = {"train": filters, "dev": filters[:1], "test": filters[:1]}
-    return [row for split, names in applied.items() for row in filter_rows(split, tallies[split], names)]
+    rows: list[dict[str, object]] = []
+    for split in SPLITS:
+        left = tallies[split]["read"]
+        for name in filters if split == "train" else filters[:1]:
+            before, removed = left, tallies[split][name]
+            left = before - removed
+            share = removed / before if before else 0.0
+            rows.append(dict(zip(TABLE_COLUMNS, (split, name, before, removed, left, share), strict=True)))
+    return rows

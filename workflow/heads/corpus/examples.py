@@ -1,4 +1,7 @@
-"""Build the splits of a corpus of labelled examples: filter in a fixed order and count what each filter removes.
+"""Build the splits of a corpus of labelled examples: read tables, filter in a fixed order, count what filters remove.
+
+A table has one example per line and columns separated by tabs, without quoting: in the files of GLUE, SNLI and
+MultiNLI a quotation mark may open and never close, and a CSV reader would then take hundreds of lines for one.
 
 A line of the source text is "premise TAB hypothesis" or a single sentence; the same line of the target text is the
 label. An example is removed by the first filter that it fails:
@@ -21,18 +24,27 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
+from functools import partial
+from itertools import chain, islice
 from pathlib import Path
 
 from heads.base.files import UserError, write_lines
 from heads.base.names import OUT_OF_DOMAIN, ROLES, SPLITS
 from heads.config.corpora import ExamplesCorpus, GrammarPairsCorpus
+from heads.config.corpus_parts import GrammarExamples, Table
+from heads.config.messages import nearest
 from heads.corpus.clean import CONTROL, HoldOut, Pair, evenly, filter_table, fingerprint, normalise
-from heads.corpus.example_tables import TAB, read_examples
-from heads.corpus.grammar.inference import Inference, first_of_split
+from heads.corpus.grammar.inference import LABELS, Inference, first_of_split
+from heads.corpus.pairs import read_text
 from heads.corpus.splits import check_splits, text_name, write_split
 
 FILTERS = ("unlabelled", "control", "max_words", "duplicate", "leakage", "limit")
+TAB = "\t"
+SEED = 1
+"""Seed of the grammar's pairs, the same as in the corpus that consists of them alone."""
+
+Example = tuple[Sequence[str], str | None]
+"""One or two sentences and their label, which is None if the table marks them as unlabelled."""
 
 
 def build_examples(corpus: ExamplesCorpus, stage: Path, downloads: Path) -> list[dict[str, object]]:
@@ -40,7 +52,7 @@ def build_examples(corpus: ExamplesCorpus, stage: Path, downloads: Path) -> list
 
     Raises UserError for a fault in the tables, an empty split and a label without training examples.
     """
-    tallies = {split: Counter[str]() for split in ("train", "dev", "test")}
+    tallies = {split: Counter[str]() for split in SPLITS}
     held: set[int] = set()
     for split in ("dev", "test"):
         if split not in corpus.hold_out:
@@ -100,13 +112,23 @@ def line_of(sentences: Iterable[str]) -> str:
 def labelled(
     corpus: ExamplesCorpus, split: str, downloads: Path, tally: Counter[str]
 ) -> Iterator[tuple[Sequence[str], str]]:
-    """Sentences and labels of the labelled examples; `tally` counts those `read` and those `unlabelled`."""
-    for sentences, label in read_examples(corpus, split, downloads):
-        tally["read"] += 1
-        if label is None:
-            tally["unlabelled"] += 1
+    """Sentences and labels of the labelled examples of a split, from its tables (unchanged) or from the grammar.
+
+    `tally` counts those `read` and those `unlabelled`. Raises UserError, naming file and line, for a missing or damaged
+    file, text that is not UTF-8, a missing column, a line with a different number of columns, a label that the settings
+    do not list and an empty sentence.
+    """
+    for part in corpus.parts[split]:
+        if isinstance(part, GrammarExamples):
+            examples = _of_grammar(corpus, part, split)
         else:
-            yield sentences, label
+            examples = _of_table(corpus, part, downloads)
+        for sentences, label in examples:
+            tally["read"] += 1
+            if label is None:
+                tally["unlabelled"] += 1
+            else:
+                yield sentences, label
 
 
 def clean(corpus: ExamplesCorpus, downloads: Path, tally: Counter[str]) -> Iterator[Pair]:
@@ -129,3 +151,58 @@ def clean(corpus: ExamplesCorpus, downloads: Path, tally: Counter[str]) -> Itera
 def same_sentences(text: str) -> int:
     """64-bit fingerprint of the sentences of a line, whatever their order."""
     return fingerprint("\0".join(sorted(text.casefold().split(TAB))))
+
+
+def _of_grammar(corpus: ExamplesCorpus, part: GrammarExamples, split: str) -> Iterator[Example]:
+    """Pairs of the grammar that are in no other split. Raises UserError if they do not fit the corpus."""
+    if len(corpus.columns.sentences) != 2 or not {*LABELS} <= {*corpus.labels.values()}:
+        raise UserError(
+            f"The {corpus.languages} corpus cannot have pairs of the grammar under {split}: they have two sentences "
+            f"and the labels {', '.join(LABELS)}."
+        )
+    for pair in first_of_split(SEED, "test" if split == OUT_OF_DOMAIN else split, part.grammar):
+        yield pair.source.split(TAB), pair.label
+
+
+def _of_table(corpus: ExamplesCorpus, part: Table, downloads: Path) -> Iterator[Example]:
+    lines = (
+        (number, text.removesuffix("\r").split(TAB)) for number, text in enumerate(read_text(part.table, downloads), 1)
+    )
+    first = next(lines, None)
+    if first is None:
+        raise UserError(f"{part.table} is empty: give a table with one example per line.")
+    place = partial(_place, part, first[1])
+    sentences, label = [place(column) for column in corpus.columns.sentences], place(corpus.columns.label)
+    only = {place(column): word for column, word in part.only.items()}
+    width, last = len(first[1]), max(*sentences, label, *only)
+    for number, cells in lines if corpus.columns.named else chain([first], lines):
+        where = f"{part.table}, line {number}"
+        if len(cells) != width and not (part.ragged and last < len(cells) < width):
+            raise UserError(f"{where} has {len(cells)} columns, but its first line has {width}: fix it.")
+        if all(cells[column] == word for column, word in only.items()):
+            yield _example(corpus, [cells[column] for column in sentences], cells[label].strip(), where)
+
+
+def _place(part: Table, first: Sequence[str], column: int | str) -> int:
+    """Position from 0 of a column, by number or by name in the first line. Raises UserError for a missing one."""
+    if isinstance(column, int):
+        if column < len(first):
+            return column
+        raise UserError(
+            f"{part.table} has {len(first)} columns, so no column {column} counted from 0: correct columns."
+        )
+    if first.count(column) != 1:
+        how = "several columns" if column in first else "no column"
+        raise UserError(f"{part.table} has {how} {column!r} in its first line.{nearest(column, first)}")
+    return first.index(column)
+
+
+def _example(corpus: ExamplesCorpus, sentences: Sequence[str], word: str, where: str) -> Example:
+    if word in corpus.unlabelled:
+        return sentences, None
+    if word not in corpus.labels:
+        raise UserError(f"{where} has the label {word!r}, which labels does not list: add it there, or to unlabelled.")
+    for name, sentence in zip(("premise", "hypothesis"), sentences, strict=False):
+        if not sentence.strip():
+            raise UserError(f"{where} has an empty {name}: fill it in or take the line out.")
+    return sentences, corpus.labels[word]

@@ -1,8 +1,7 @@
 """Downloads that survive broken connections, and archive members that are read without unpacking.
 
-A download grows as `NAME.part` beside its destination, with the URL's validators in `NAME.part.json`, so that
-an interrupted one resumes where it stopped. The SHA-256 of the first complete download is kept in
-`NAME.sha256`; later ones must match.
+A download grows as `NAME.part` beside its destination, with the URL's validators in `NAME.part.json`, to resume where
+it stopped. The SHA-256 of the first complete download is kept in `NAME.sha256`; later ones must match.
 """
 
 from __future__ import annotations
@@ -18,7 +17,6 @@ import urllib.request
 import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass
 from email.message import Message
 from http import HTTPStatus
 from pathlib import Path
@@ -37,16 +35,6 @@ class Absent(UserError):
     """The error for a file that its server does not have."""
 
 
-@dataclass(frozen=True, slots=True)
-class Remote:
-    """What the server said about the file when the download began; None where it said nothing."""
-
-    url: str
-    etag: str | None
-    last_modified: str | None
-    length: int | None
-
-
 def fetch(
     url: str,
     path: Path,
@@ -56,11 +44,10 @@ def fetch(
     timeout_seconds: float = 60.0,
     sleep: Callable[[float], None] = time.sleep,
 ) -> str:
-    """Download `url` to `path`, check it and return its SHA-256.
+    """Download `url` to `path`, check it and return its SHA-256; a file that already exists is only checked.
 
-    `attempts` limits consecutive tries without a new byte; the wait between them doubles. A file that already
-    exists at `path` is only checked. Raises UserError if the server refuses, the attempts are used up or the
-    checksum is wrong.
+    `attempts` limits consecutive tries without a new byte; the wait between them doubles. Raises UserError if the
+    server refuses, the attempts are used up or the checksum is wrong.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(path.name + ".part")
@@ -79,9 +66,8 @@ def fetch(
             reason = f"the server answers {error.code} {error.reason}"
         except PASSING_ERRORS as error:
             reason = str(getattr(error, "reason", "") or error or type(error).__name__)
-        failures = 0 if size_of(part) > furthest else failures
+        failures = 1 if size_of(part) > furthest else failures + 1
         furthest = max(furthest, size_of(part))
-        failures += 1
         if failures >= attempts:
             kept = f"; the {size_of(part)} bytes received are kept" if size_of(part) else ""
             raise UserError(
@@ -105,14 +91,14 @@ def state_path(part: Path) -> Path:
     return part.with_name(part.name + ".json")
 
 
-def remembered(url: str, part: Path) -> Remote | None:
-    """The state of a partial download of this URL if it can be resumed, else None."""
+def remembered(url: str, part: Path) -> dict[str, Any] | None:
+    """What the server said when a partial download of this URL began, if that can be resumed."""
     try:
-        remote = Remote(**read_json(state_path(part)))
-    except (UserError, TypeError):
+        told: dict[str, Any] = read_json(state_path(part))
+        usable = told["url"] == url and (told["etag"] or told["last_modified"] or told["length"] is not None)
+    except (UserError, TypeError, LookupError):
         return None
-    usable = remote.url == url and (remote.etag or remote.last_modified or remote.length is not None)
-    return remote if usable and size_of(part) > 0 else None
+    return told if usable and size_of(part) > 0 else None
 
 
 def download_rest(url: str, part: Path, timeout_seconds: float) -> bool:
@@ -121,12 +107,12 @@ def download_rest(url: str, part: Path, timeout_seconds: float) -> bool:
     request = urllib.request.Request(url, headers={"Accept-Encoding": "identity", "User-Agent": "heads-corpus"})
     if before is not None:
         offset = size_of(part)
-        if offset == before.length:
+        if offset == before["length"]:
             return True
         request.add_header("Range", f"bytes={offset}-")
         # A weak ETag says nothing about single bytes, so it must not vouch for a range (RFC 9110, 13.1.5).
-        strong_etag = before.etag if before.etag and not before.etag.startswith("W/") else None
-        if validator := strong_etag or before.last_modified:
+        strong_etag = "" if (before["etag"] or "").startswith("W/") else before["etag"]
+        if validator := strong_etag or before["last_modified"]:
             request.add_header("If-Range", validator)
     try:
         answer = urllib.request.urlopen(request, timeout=timeout_seconds)
@@ -137,19 +123,14 @@ def download_rest(url: str, part: Path, timeout_seconds: float) -> bool:
         raise
     with answer:
         if before is not None and answer.status == 206:
-            if not continues(answer.headers, size_of(part), before.length):
+            if not continues(answer.headers, size_of(part), before["length"]):
                 part.unlink()
                 return False
-            return copy_body(answer, part, "ab", before.length)
-        remote = remote_of(url, answer.headers)
-        write_json(state_path(part), asdict(remote))
-        return copy_body(answer, part, "wb", remote.length)
-
-
-def remote_of(url: str, headers: Message) -> Remote:
-    """The validators in the headers of a complete response."""
-    length = headers.get("Content-Length")
-    return Remote(url, headers.get("ETag"), headers.get("Last-Modified"), int(length) if length else None)
+            return copy_body(answer, part, "ab", before["length"])
+        etag, changed, length = map(answer.headers.get, ("ETag", "Last-Modified", "Content-Length"))
+        length = int(length) if length else None
+        write_json(state_path(part), {"url": url, "etag": etag, "last_modified": changed, "length": length})
+        return copy_body(answer, part, "wb", length)
 
 
 def continues(headers: Message, offset: int, length: int | None) -> bool:
@@ -203,39 +184,29 @@ def open_bytes(path: Path, member: str | None) -> Iterator[IO[bytes]]:
         if member is None:
             stream: Any = stack.enter_context(path.open("rb"))
         elif zipfile.is_zipfile(path):
-            stream = stack.enter_context(zip_member(path, member))
+            archive = stack.enter_context(zipfile.ZipFile(path))
+            if member not in archive.namelist():
+                raise missing_member(path, member, archive.namelist())
+            stream = stack.enter_context(archive.open(member))
         else:
-            stream = stack.enter_context(tar_member(path, member))
+            stream = tar_member(stack.enter_context(tarfile.open(path, "r|*")), path, member)
         if (member or path.name).endswith(".gz"):
             stream = stack.enter_context(gzip.GzipFile(fileobj=stream))
         yield stream
 
 
-@contextmanager
-def zip_member(path: Path, member: str) -> Iterator[IO[bytes]]:
-    """Open one member of a zip archive."""
-    with zipfile.ZipFile(path) as archive:
-        if member not in archive.namelist():
-            raise missing_member(path, member, archive.namelist())
-        with archive.open(member) as stream:
-            yield stream
-
-
-@contextmanager
-def tar_member(path: Path, member: str) -> Iterator[IO[bytes]]:
-    """Open one member of a tar archive, with any compression, by reading the archive up to it."""
+def tar_member(archive: tarfile.TarFile, path: Path, member: str) -> IO[bytes]:
+    """Open one member of the tar archive at `path`, with any compression, by reading the archive up to it."""
     names = []
-    with tarfile.open(path, "r|*") as archive:
-        for info in archive:
-            name = info.name.removeprefix("./")
-            names.append(name)
-            if name == member.removeprefix("./"):
-                if not info.isfile():
-                    raise UserError(f"Member {member} of {path} is a link or folder: name a plain file.")
-                stream = archive.extractfile(info)
-                assert stream is not None
-                yield stream
-                return
+    for info in archive:
+        name = info.name.removeprefix("./")
+        names.append(name)
+        if name == member.removeprefix("./"):
+            if not info.isfile():
+                raise UserError(f"Member {member} of {path} is a link or folder: name a plain file.")
+            stream = archive.extractfile(info)
+            assert stream is not None
+            return stream
     raise missing_member(path, member, names)
 
 

@@ -36,8 +36,8 @@ class RawPair(NamedTuple):
 def open_pairs(part: Part, downloads: Path, languages: tuple[str, str]) -> Iterator[RawPair]:
     """The pairs of one part in order.
 
-    Raises UserError, naming file and line, for a missing or damaged file, text that is not UTF-8, sides of
-    different length and a test set that sacrebleu cannot provide.
+    Raises UserError, naming file and line, for a missing or damaged file, text that is not UTF-8, sides of different
+    length and a test set that sacrebleu cannot provide.
     """
     if isinstance(part, TestSet):
         part = sacrebleu_files(part.sacrebleu, languages)

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 
 from heads.analysis.ablation import Translate, ablation_rows, gates_without, masked_alone
-from heads.analysis.alignment_pairs import unlinked
+from heads.analysis.alignment_heads import unlinked
 from heads.analysis.causal_gating import INTERFERES, IRRELEVANT, causal_rows
 from heads.analysis.confidence import confidence
 from heads.analysis.cross_attention_roles import roles_of_cross_attention

@@ -142,7 +142,7 @@ class HeadGates(TrainableGates):
             return {name: is_open(log_alpha, self.shape) for name, log_alpha in self.log_alpha.items()}
         found: dict[str, Tensor] = {}
         for budget in self.budgets:
-            mine = self._of_kinds(budget.kinds)
+            mine = {name: one for name, one in self.log_alpha.items() if name.split(":")[0] in budget.kinds}
             order = torch.cat([log_alpha.detach() for log_alpha in mine.values()]).argsort(descending=True, stable=True)
             stays = torch.zeros_like(order, dtype=torch.bool).index_fill(0, order[: budget.keep], 1)
             found |= dict(zip(mine, stays.split([len(log_alpha) for log_alpha in mine.values()]), strict=True))
@@ -171,9 +171,6 @@ class HeadGates(TrainableGates):
         for name, values in layers.items():
             changed.setdefault(name.split(":")[0], []).append(change(values))
         return changed
-
-    def _of_kinds(self, kinds: Sequence[str]) -> dict[str, Tensor]:
-        return {name: log_alpha for name, log_alpha in self.log_alpha.items() if name.split(":")[0] in kinds}
 
 
 def gate_rows(gates: TrainableGates, shape: ModelShape) -> list[dict[str, Any]]:

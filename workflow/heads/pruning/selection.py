@@ -25,19 +25,11 @@ def place(head: Head) -> tuple[int, int, int]:
 
 
 def ranked(scores: Scores) -> list[Head]:
-    """All heads, the best first.
-
-    Raises ValueError if a score is not finite.
-    """
+    """All heads, the best first. Raises ValueError if a score is not finite."""
     for head, score in scores.items():
         if not math.isfinite(score):
             raise ValueError(f"the score of head {head} is {score}, which is not finite")
     return sorted(scores, key=lambda head: (-scores[head], place(head)))
-
-
-def reversed_scores(scores: Scores) -> dict[Head, float]:
-    """Negated scores, for the control that keeps the worst heads."""
-    return {head: -score for head, score in scores.items()}
 
 
 def random_scores(heads: Collection[Head], seed: int) -> dict[Head, float]:
@@ -47,10 +39,7 @@ def random_scores(heads: Collection[Head], seed: int) -> dict[Head, float]:
 
 
 def keep_best(scores: Scores, budget: int) -> list[Head]:
-    """The `budget` best heads, in table order.
-
-    Raises UserError if there are fewer heads.
-    """
+    """The `budget` best heads, in table order. Raises UserError if there are fewer heads."""
     if not 0 <= budget <= len(scores):
         raise UserError(f"cannot keep {budget} of {len(scores)} heads: keep at least 0 and at most all of them.")
     return sorted(ranked(scores)[:budget], key=place)

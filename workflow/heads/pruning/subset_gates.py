@@ -21,9 +21,9 @@ from heads.pruning.gates import TrainableGates
 SMALLEST = torch.finfo(torch.float64).tiny
 
 
-def gumbel(shape: torch.Size, generator: torch.Generator, device: torch.device | None = None) -> Tensor:
-    """Standard Gumbel noise in float64 on the device of the generator, by default the CPU."""
-    uniform = torch.rand(shape, generator=generator, dtype=torch.float64, device=device).clamp_min(SMALLEST)
+def gumbel(shape: torch.Size, generator: torch.Generator) -> Tensor:
+    """Standard Gumbel noise in float64 on the device of the generator."""
+    uniform = torch.rand(shape, generator=generator, dtype=torch.float64, device=generator.device).clamp_min(SMALLEST)
     return -(-uniform.log()).log()
 
 
@@ -83,8 +83,7 @@ class SubsetGates(TrainableGates):
 
     def sampled(self, generator: torch.Generator) -> dict[str, list[Tensor]]:
         """See `TrainableGates`; every call lowers the temperature."""
-        noise = gumbel(self.weights.shape, generator, self.weights.device)
-        scores = self.weights.double() + noise
+        scores = self.weights.double() + gumbel(self.weights.shape, generator)
         gates = relaxed_top(scores, self.budget, self.temperature())
         if self.settings.straight_through:
             gates = exact_top(scores, self.budget) + (gates - gates.detach())

@@ -98,17 +98,11 @@ def read_conllu(path: Path) -> Iterator[Sentence]:
 
 
 def _sentences(path: Path) -> Iterator[Sentence]:
-    lines: list[tuple[int, str]] = []
     with open_text(path) as stream:
-        for number, raw in enumerate(stream, start=1):
-            line = raw.rstrip("\r\n")
-            if line:
-                lines.append((number, line))
-            elif lines:
-                yield _sentence(path, lines)
-                lines = []
-    if lines:
-        yield _sentence(path, lines)
+        numbered = enumerate((line.rstrip("\r\n") for line in stream), start=1)
+        for filled, lines in groupby(numbered, lambda one: bool(one[1])):
+            if filled:
+                yield _sentence(path, list(lines))
 
 
 def check_same_sentences(first: Path, other: Path, sentences: int) -> None:

@@ -76,7 +76,9 @@ def train_models(
         tagger, parser = (stage / language / name / f"{PACKAGE}.pt" for name in ("pos", "depparse"))
         treebank = {"check": chosen[::CHECK_EVERY], "train": [t for i, t in enumerate(chosen) if i % CHECK_EVERY]}
         for name, part in treebank.items():
-            write_conllu(work / f"{name}.gold", map(_with_forms_as_lemmas, part))
+            # The forms as lemmas, as the parser will see them: our only lemmatiser repeats the word.
+            seen = (replace(tree, tokens=tuple(replace(token, lemma=token.form) for token in tree)) for tree in part)
+            write_conllu(work / f"{name}.gold", seen)
         tagging = _common(tagger, language, settings.seed, device)
         files = ["--train_file", str(work / "train.gold"), "--eval_file", str(work / "check.gold")]
         tagger_trainer.main([*tagging, *files, *_tagger_flags(settings)])
@@ -154,11 +156,6 @@ def _staged(folder: Path) -> Iterator[Path]:
         stage.replace(folder)
     finally:
         shutil.rmtree(stage, ignore_errors=True)
-
-
-def _with_forms_as_lemmas(sentence: Sentence) -> Sentence:
-    """The sentence with forms as lemmas, as the parser will see it: our only lemmatiser repeats the word."""
-    return replace(sentence, tokens=tuple(replace(token, lemma=token.form) for token in sentence))
 
 
 def _common(model: Path, language: str, seed: int, device: torch.device) -> list[str]:

@@ -60,10 +60,7 @@ def words_of_text(line: str) -> Sentence:
 
 
 def read_text(path: Path) -> list[Sentence]:
-    """The words of each line of a text.
-
-    Raises UserError naming the first line without any.
-    """
+    """The words of each line of a text. Raises UserError naming the first line without any."""
     sentences = [words_of_text(line) for line in read_lines(path)]
     empty = next((number for number, sentence in enumerate(sentences, 1) if not sentence.tokens), None)
     if empty:

@@ -54,7 +54,7 @@ def moved(tensor: Tensor, device: torch.device) -> Tensor:
 
 def pad(sequences: Sequence[NDArray[np.int32]]) -> tuple[Tensor, Tensor]:
     """Sequences of ids as a tensor [B, longest], padded at the end, and its mask."""
-    lengths = _lengths(sequences)
+    lengths = np.array([*map(len, sequences)], np.int64)
     mask = _mask(lengths, int(lengths.max()))
     return torch.from_numpy(_padded(sequences, mask)), torch.from_numpy(mask)
 
@@ -72,16 +72,12 @@ def _framed(
     sequences: Sequence[NDArray[np.int32]], multiple: int
 ) -> tuple[NDArray[np.int64], NDArray[np.bool_], NDArray[np.int64]]:
     """Sequences [B, length] followed by EOS, their mask, and the same after BOS; length rounded up to `multiple`."""
-    lengths = _lengths(sequences)
+    lengths = np.array([*map(len, sequences)], np.int64)
     width = -(-(int(lengths.max()) + 1) // multiple) * multiple
     ended = _padded(sequences, _mask(lengths, width))
     started = np.roll(ended, 1, 1)
     started[:, 0], ended[np.arange(len(ended)), lengths] = BOS, EOS
     return ended, _mask(lengths + 1, width), started
-
-
-def _lengths(sequences: Sequence[NDArray[np.int32]]) -> NDArray[np.int64]:
-    return np.array([len(sequence) for sequence in sequences], np.int64)
 
 
 def _mask(lengths: NDArray[np.int64], width: int) -> NDArray[np.bool_]:
@@ -152,7 +148,7 @@ class Examples(Pairs):
     def batch(self, members: NDArray[np.int64], multiple: int = 1) -> Batch:
         """As for pairs: the only answer of each example [B, 1] is its label, with nothing but BOS before it."""
         examples = [self.source[i] for i in members]
-        lengths = _lengths(examples)
+        lengths = np.array([*map(len, examples)], np.int64)
         mask = _mask(lengths, -(-int(lengths.max()) // multiple) * multiple)
         labels = np.concatenate([self.target[i] for i in members]).astype(np.int64)[:, None]
         arrays = (_padded(examples, mask), mask, np.full_like(labels, BOS), labels, np.ones_like(labels, np.bool_))
@@ -165,10 +161,7 @@ def pairs_of(source: Tokens, target: Tokens, max_subwords: int, *, labelled: boo
 
 
 def read_pairs(data: Path, split: str, max_subwords: int, *, labelled: bool = False) -> Pairs:
-    """The encoded pairs of a split, or its labelled examples, from the folder of the bpe stage.
-
-    Raises UserError if none is short enough.
-    """
+    """The encoded pairs of a split, or its examples, of the bpe stage. Raises UserError if none is short enough."""
     source, target = (Tokens(data / f"{split}.{side}.safetensors") for side in SIDES)
     pairs = pairs_of(source, target, max_subwords, labelled=labelled)
     if not len(pairs.index):

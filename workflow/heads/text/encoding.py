@@ -17,10 +17,9 @@ from safetensors.numpy import save_file
 from heads.base.files import UserError, atomic_path
 from heads.base.pool import in_order
 from heads.base.seals import blocks, sealed
-from heads.text.byte_subwords import BYTES, ByteSubwords
 from heads.text.labels import LABELS, Labels
 from heads.text.vocabulary import ID, OFFSET, Vocabulary, batched_lines, facts_of
-from heads.text.wordpieces import WORD_PIECES, WordPieces
+from heads.text.wordpieces import BYTES, WORD_PIECES, ByteSubwords, WordPieces
 
 Encodes = Vocabulary | Labels
 """What maps lines to ids, read from the file `path`."""
@@ -73,10 +72,7 @@ def _loaded(model: Path) -> Encodes:
 
 
 def vocabulary_of(model: Path) -> Vocabulary:
-    """The vocabulary in a file: WordPieces, byte-level BPE, or a SentencePiece model.
-
-    Raises UserError if it is damaged.
-    """
+    """The vocabulary in a file: WordPieces, byte-level BPE or SentencePiece's. Raises UserError if it is damaged."""
     facts = facts_of(model)
     kind = ByteSubwords if facts.get(BYTES) else WordPieces if facts.get(WORD_PIECES) else Vocabulary
     return kind(model)

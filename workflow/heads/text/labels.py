@@ -16,10 +16,7 @@ LABELS = "labels"
 
 
 class Labels:
-    """The labels of examples, in place of a target vocabulary; the id of a label is its index.
-
-    Labels that are learnt here are sorted; those of an imported model are in its own order.
-    """
+    """The labels of examples; ids are indices. Learnt ones are sorted, those of an imported model in its order."""
 
     def __init__(self, model: Path) -> None:
         self.path = model
@@ -33,10 +30,7 @@ class Labels:
         return len(self.words)
 
     def arrays(self, lines: list[str]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-        """The id of the label in each line, and the number of labels per line, which is one.
-
-        Raises UserError for an unknown label.
-        """
+        """The id of the label in each line, and the labels a line: one. Raises UserError for an unknown label."""
         place = {word: number for number, word in enumerate(self.words)}
         if strange := [line for line in lines if line not in place]:
             raise UserError(
@@ -47,10 +41,7 @@ class Labels:
 
 
 def learn_labels(text: Path, model: Path) -> None:
-    """Write the distinct lines of a text file, sorted, to `model` and to the facts beside it.
-
-    Raises UserError if there are fewer than two.
-    """
+    """Write the distinct lines of a text, sorted, as labels to `model`. Raises UserError for fewer than two."""
     with open_text(text) as stream:
         words = sorted({line.rstrip("\n") for line in stream})
     if len(words) < 2:

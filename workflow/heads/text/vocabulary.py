@@ -37,9 +37,7 @@ KINDS = {ID: "I32", OFFSET: "I64"}
 
 
 def train_bpe(text: Path, model: Path, settings: BpeSettings, subwords: int, *, framed: bool = False) -> None:
-    """Learn a vocabulary of `subwords` subwords from a text file and write the SentencePiece model to `model`.
-
-    framed: for examples, see `Vocabulary`.
+    """Learn a vocabulary of `subwords` subwords from a text file; `framed` if it is for examples, see `Vocabulary`.
 
     Its first ids are the special tokens. No subword crosses a blank, so the merges depend only on how often each word
     occurs (Sennrich et al. 2016, sec. 3.2): SentencePiece is given these counts, and memory grows with the number of
@@ -71,10 +69,7 @@ def train_bpe(text: Path, model: Path, settings: BpeSettings, subwords: int, *, 
 
 
 def write_model(model: Path, content: bytes, imported: Mapping[str, Any] = MappingProxyType({})) -> None:
-    """Write a SentencePiece model as it is, and its checksum into the file beside it.
-
-    imported: other facts for that file, see `Vocabulary`.
-    """
+    """Write a model as it is, and beside it its checksum and other facts of an `imported` one, see `Vocabulary`."""
     with atomic_path(model) as temporary:
         temporary.write_bytes(content)
     write_sealed_json(facts_beside(model), {CHECKSUM: checksum([content]), **imported})

@@ -1,6 +1,7 @@
-"""BERT's WordPieces (Wu et al. 2016, sec. 4.1), segmented by the `tokenizers` library, with ids in our order.
+"""Subwords of imported models that `tokenizers` segments: BERT's WordPieces, and byte-level BPE as in BART.
 
-The file is a description for `tokenizers` with other ids in it, so text is segmented as before.
+See Wu et al. 2016, sec. 4.1, and Radford et al. 2019, sec. 2.2. The file is a description for that library with our ids
+in it, so text is segmented as before.
 """
 
 from __future__ import annotations
@@ -15,11 +16,14 @@ from heads.base.files import UserError
 from heads.base.seals import checksum
 from heads.text.vocabulary import CHECKSUM, FRAMED, PREFIX, Span, Vocabulary, facts_beside, facts_of, write_model
 
-WORD_PIECES = "word_pieces"
+WORD_PIECES, BYTES = "word_pieces", "byte_subwords"
 FRAMED_WORDS: Mapping[str, Any] = {WORD_PIECES: True, FRAMED: True}
 """The facts beside the WordPieces of a BERT."""
 GOES_ON, BLANK = "##", "\u2581"
 """Prefixes: in the vocabulary, of a subword that continues a word; when shown, of any other subword."""
+DESCRIBED = "tokenizer.json"
+SIGNS = ("<s>", "<pad>", "</s>", "<unk>", "<mask>")
+"""Special tokens of byte-level BPE."""
 
 
 def library() -> Any:
@@ -76,6 +80,16 @@ class WordPieces(Vocabulary):
         return [*self.prefix, *cut.ids], [(0, 0)] * len(self.prefix) + spans
 
 
+class ByteSubwords(WordPieces):
+    """The byte-level BPE vocabulary of an imported model."""
+
+    def subwords(self, ids: Iterable[int]) -> list[str]:
+        """The text of each subword; a blank before it is shown as U+2581."""
+        decode = self.tokenizer.decoder.decode
+        texts = [str(decode([self.subword(int(number))])) for number in ids]
+        return [BLANK + text[1:] if text.startswith(" ") else text for text in texts]
+
+
 def write_word_pieces(
     model: Path, described: Mapping[str, Any], order: Sequence[str], facts: Mapping[str, Any] = FRAMED_WORDS
 ) -> None:
@@ -95,3 +109,29 @@ def write_word_pieces(
         "model": {**described["model"], "vocab": number},
     }
     write_model(model, json.dumps(changed, ensure_ascii=False).encode(), facts)
+
+
+def described_subwords(folder: Path, vocab: str, merges: str) -> dict[str, Any]:
+    """A folder's `tokenizers` description, or one of its `vocab` and `merges`. Raises UserError if it is damaged."""
+    tokenizers, path = library(), folder / DESCRIBED
+    try:
+        if path.is_file():
+            made = tokenizers.Tokenizer.from_str(path.read_text(encoding="utf-8"))
+        else:
+            path = folder / merges
+            made = tokenizers.Tokenizer(tokenizers.models.BPE.from_file(str(folder / vocab), str(path)))
+            made.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
+            made.decoder = tokenizers.decoders.ByteLevel()
+            made.add_special_tokens([sign for sign in SIGNS if made.token_to_id(sign) is not None])
+        described: dict[str, Any] = json.loads(made.to_str())
+    # tokenizers raises bare exceptions.
+    except Exception as error:
+        raise UserError(f"{path} does not describe subwords ({error}): copy it again.") from error
+    if described["model"]["type"] != "BPE" or "ByteLevel" not in json.dumps(described["pre_tokenizer"]):
+        raise UserError(f"{path} describes subwords that are not byte-level BPE: copy it again.")
+    return described
+
+
+def write_byte_subwords(model: Path, described: Mapping[str, Any], order: Sequence[str], first: int) -> None:
+    """Write a description with the subwords numbered by their place in `order`; texts begin with the id `first`."""
+    write_word_pieces(model, described, order, {BYTES: True, PREFIX: [first]})

@@ -14,8 +14,8 @@ from heads.model.folder import HEADS, load_folder, save_folder
 from heads.model.head_removal import COLUMNS, head_rows
 from heads.model.shape import facts_of
 from heads.model.transformer import Transformer
-from heads.text.byte_subwords import ByteSubwords
 from heads.text.vocabulary import Vocabulary, facts_beside
+from heads.text.wordpieces import ByteSubwords
 from heads.translation.agreement import Pair, pairs_of, rounding_of
 from heads.translation.aligning import ROWS, AligningHead, aligning_heads
 from heads.translation.export_page import ALIGNMENT_USE, page, searched_with, use_of

@@ -14,10 +14,10 @@ from heads.base import fairseq, marian
 from heads.base.files import UserError, write_sealed_json
 from heads.base.names import SIDES
 from heads.base.seals import sha256_of
-from heads.text.byte_subwords import described_subwords, write_byte_subwords
 from heads.text.renumbering import renumbered
 from heads.text.special_ids import EOS
 from heads.text.vocabulary import PREFIX, ROWS, SUFFIX, write_model
+from heads.text.wordpieces import described_subwords, write_byte_subwords
 from heads.translation.beam_search import NEVER
 from heads.translation.fairseq_folder import FairseqFolder, language_of
 from heads.translation.from_marian import Numbering, numberings_of

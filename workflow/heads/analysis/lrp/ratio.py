@@ -16,15 +16,10 @@ from heads.analysis.lrp.rules import (
     Attended,
     AttentionBack,
     Back,
-    Joint,
     Rule,
-    at_keys_and_queries,
-    at_values,
     first,
     slope_of,
     stabilised,
-    through_weights,
-    values_alone,
 )
 
 
@@ -50,12 +45,12 @@ class PlainRatio(Rule):
         scale = logits / stabilised(logits - bias, self.stabiliser)
         return weight * scale[:, :, None], torch.zeros_like(logits)
 
-    def linear(self, layer: nn.Linear | Joint, inputs: Tensor, outputs: Tensor) -> Back:
+    def linear(self, weight: Tensor, bias: Tensor | None, inputs: Tensor, outputs: Tensor) -> Back:
         """See `Rule`."""
-        if layer.bias is None and not (outputs == 0).any():  # outputs closed by a ReLU have nothing to distribute
-            return lambda multiplier, account: multiplier @ layer.weight
-        share = self._share(inputs @ layer.weight.T, outputs)
-        return lambda multiplier, account: share(multiplier, account) @ layer.weight
+        if bias is None and not (outputs == 0).any():  # outputs closed by a ReLU have nothing to distribute
+            return lambda multiplier, account: multiplier @ weight
+        share = self._share(inputs @ weight.T, outputs)
+        return lambda multiplier, account: share(multiplier, account) @ weight
 
     def norm(self, norm: nn.LayerNorm, inputs: Tensor) -> Back:
         """See `Rule`."""
@@ -63,7 +58,6 @@ class PlainRatio(Rule):
         share = self._share(centred * slope, centred * slope + norm.bias, slope)
 
         def back(multiplier: Tensor, account: Account) -> Tensor:
-            """The multiplier of the input, from that of the output."""
             multiplier = share(multiplier, account)
             return multiplier - multiplier.mean(-1, keepdim=True)
 
@@ -72,7 +66,7 @@ class PlainRatio(Rule):
     def attention(self, seen: Attended) -> AttentionBack:
         """See `Rule`."""
         if not self.through_softmax:
-            return values_alone(seen)
+            return self.weighting(seen)
         # Each score counts twice, once for its query and once for its key.
         weighted = seen.weights * seen.scores
         from_scores = weighted @ seen.values - weighted.sum(-1, keepdim=True) * seen.outputs
@@ -80,10 +74,9 @@ class PlainRatio(Rule):
         share = self._share(contributed, seen.outputs.transpose(1, 2))
 
         def back(multiplier: Tensor, account: Account) -> AtAttention:
-            """The multiplier at each part of attention, from that of the output."""
             part, multiplier = seen.part(multiplier), share(multiplier, account)
-            _, at_scores = through_weights(part, multiplier)
-            return AtAttention(at_values(part, multiplier), *at_keys_and_queries(part, at_scores))
+            _, at_scores = part.through_weights(multiplier)
+            return AtAttention(part.at_values(multiplier), *part.at_keys_and_queries(at_scores))
 
         return back
 
@@ -97,7 +90,6 @@ class PlainRatio(Rule):
         lost = outputs * nothing if nothing.any() else None
 
         def share(multiplier: Tensor, account: Account) -> Tensor:
-            """The multiplier per unit of contribution, from that of the output."""
             if lost is not None:
                 account.absorb((multiplier * first(lost, multiplier)).flatten(3).sum(-1))
             return multiplier * first(scale, multiplier)
@@ -128,7 +120,6 @@ class PlainProduct(PlainRatio):
         at_scores = products / stabilised(summed, self.stabiliser)[..., None]
 
         def back(multiplier: Tensor, account: Account) -> AtAttention:
-            """The multiplier at each part of attention, from that of the output."""
             part = seen.part(multiplier)
             cut = (slice(len(multiplier)), slice(None), *(slice(size) for size in part.weights.shape[2:]))
             at_weights = torch.einsum("bgqhe,bhqke->bghqk", multiplier, at_sums[cut])
@@ -163,19 +154,18 @@ class AttnLrp(Rule):
         """See `Rule`."""
         return weight, bias
 
-    def linear(self, layer: nn.Linear | Joint, inputs: Tensor, outputs: Tensor) -> Back:
+    def linear(self, weight: Tensor, bias: Tensor | None, inputs: Tensor, outputs: Tensor) -> Back:
         """See `Rule`."""
         # Without a ReLU, an output of exactly zero also counts as closed; it has no relevance anyway.
         closed = outputs == 0
         shut = (~closed).to(outputs) if closed.any() else None
 
         def back(multiplier: Tensor, account: Account) -> Tensor:
-            """The multiplier of the input, from that of the output."""
             if shut is not None:
                 multiplier = multiplier * first(shut, multiplier)
-            if layer.bias is not None:
-                account.absorb(multiplier @ layer.bias)
-            return multiplier @ layer.weight
+            if bias is not None:
+                account.absorb(multiplier @ bias)
+            return multiplier @ weight
 
         return back
 
@@ -184,7 +174,6 @@ class AttnLrp(Rule):
         slope, _ = slope_of(norm, inputs)
 
         def back(multiplier: Tensor, account: Account) -> Tensor:
-            """The multiplier of the input, from that of the output."""
             account.absorb(multiplier @ norm.bias)
             multiplier = multiplier * first(slope, multiplier)
             return multiplier - multiplier.mean(-1, keepdim=True)
@@ -194,17 +183,16 @@ class AttnLrp(Rule):
     def attention(self, seen: Attended) -> AttentionBack:
         """See `Rule`."""
         if not self.through_softmax:
-            return values_alone(seen)
+            return self.weighting(seen)
         scores = seen.scores
         constant = seen.weights * (1 - scores + (seen.weights * scores).sum(-1, keepdim=True))
 
         def back(multiplier: Tensor, account: Account) -> AtAttention:
-            """The multiplier at each part of attention, from that of the output."""
             part, multiplier = seen.part(multiplier), multiplier / 2
-            at_weights, at_scores = through_weights(part, multiplier)
+            at_weights, at_scores = part.through_weights(multiplier)
             queries, keys = part.weights.shape[2:]
             ended = constant[: len(multiplier), :, :queries, :keys]
             account.absorb(torch.einsum("bghqk,bhqk->bgq", at_weights, ended))
-            return AtAttention(at_values(part, multiplier), *at_keys_and_queries(part, at_scores / 2))
+            return AtAttention(part.at_values(multiplier), *part.at_keys_and_queries(at_scores / 2))
 
         return back

@@ -27,21 +27,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor, nn
 
-from heads.analysis.lrp.rules import (
-    Account,
-    AtAttention,
-    Attended,
-    AttentionBack,
-    Back,
-    Fork,
-    Joint,
-    Rule,
-    at_keys_and_queries,
-    at_values,
-    first,
-    through_weights,
-    unchanged,
-)
+from heads.analysis.lrp.rules import Account, AtAttention, Attended, AttentionBack, Back, Fork, Rule, first, unchanged
 from heads.base.files import UserError
 
 
@@ -62,11 +48,7 @@ class Voita2019(Rule):
 
     eps: float = 1e-7
     through_softmax: bool = field(default=True, init=False)
-
-    @property
-    def conservation(self) -> str:
-        """See `Rule`."""
-        return "rescaled"
+    conservation = "rescaled"
 
     def worth(self, values: Tensor) -> Tensor:
         """See `Rule`."""
@@ -91,13 +73,12 @@ class Voita2019(Rule):
         received = (contributions / contributions.sum(-1, keepdim=True)).abs()
         return received / (received.sum(-1, keepdim=True) + self.eps), torch.zeros_like(logits)
 
-    def linear(self, layer: nn.Linear | Joint, inputs: Tensor, outputs: Tensor) -> Back:
+    def linear(self, weight: Tensor, bias: Tensor | None, inputs: Tensor, outputs: Tensor) -> Back:
         """See `Rule`."""
-        raising, moved = layer.weight.clamp(min=self.eps), inputs + self.eps
+        raising, moved = weight.clamp(min=self.eps), inputs + self.eps
         sums = moved @ raising.T
 
         def back(relevance: Tensor, account: Account) -> Tensor:
-            """The relevance of the input, from that of the output."""
             received = first(moved, relevance) * ((relevance / first(sums, relevance)) @ raising)
             return self._cropped([received], relevance, account)[0]
 
@@ -111,7 +92,6 @@ class Voita2019(Rule):
         """See `Rule`."""
 
         def back(relevance: Tensor, account: Account) -> tuple[Tensor, Tensor]:
-            """The relevance of both inputs, from that of the output."""
             moved = [first(part, relevance) + self.eps for part in (stream, change)]
             per_unit = relevance / (moved[0] + moved[1])
             at_stream, at_change = self._cropped([part * per_unit for part in moved], relevance, account)
@@ -124,11 +104,10 @@ class Voita2019(Rule):
         moved = self._moved(seen)
 
         def back(relevance: Tensor, account: Account) -> AtAttention:
-            """The relevance at each part of attention, from that of the output."""
             part = moved.part(relevance)
             per_unit = relevance / part.outputs.transpose(1, 2)[:, None]
-            _, at_scores = through_weights(part, per_unit)
-            per_input = (at_values(part, per_unit), *at_keys_and_queries(part, at_scores))
+            _, at_scores = part.through_weights(per_unit)
+            per_input = (part.at_values(per_unit), *part.at_keys_and_queries(at_scores))
             inputs = (value.transpose(1, 2)[:, None] for value in (part.values, part.keys, part.queries))
             received = [one * per for one, per in zip(inputs, per_input, strict=True)]
             return AtAttention(*self._cropped(received, relevance, account))

@@ -19,7 +19,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -105,6 +104,21 @@ class Attended:
         """[B, H, Q, K], before the softmax and the mask."""
         return self.queries @ self.keys.transpose(-1, -2) * self.scale
 
+    def through_weights(self, multiplier: Tensor) -> tuple[Tensor, Tensor]:
+        """Multipliers [B, G, H, Q, K] of weights and of the scores below them, by the softmax's derivative."""
+        at_weights = torch.einsum("bgqhe,bhke->bghqk", multiplier, self.values)
+        weights = self.weights[:, None]
+        return at_weights, weights * (at_weights - (weights * at_weights).sum(-1, keepdim=True))
+
+    def at_values(self, multiplier: Tensor) -> Tensor:
+        """Multipliers [B, G, K, H, E] of values."""
+        return torch.einsum("bhqk,bgqhe->bgkhe", self.weights, multiplier)
+
+    def at_keys_and_queries(self, at_scores: Tensor) -> tuple[Tensor, Tensor]:
+        """Multipliers of keys and queries from those of scores [B, G, H, Q, K]."""
+        keys = torch.einsum("bghqk,bhqe->bgkhe", at_scores, self.queries) * self.scale
+        return keys, torch.einsum("bghqk,bhke->bgqhe", at_scores, self.keys) * self.scale
+
 
 @dataclass(frozen=True, slots=True)
 class AtAttention:
@@ -117,14 +131,6 @@ class AtAttention:
 
 AttentionBack = Callable[[Tensor, Account], AtAttention]
 """From multipliers [B, G, Q, H, E] of head outputs to those of the attention's inputs."""
-
-
-class Joint(NamedTuple):
-    """Linear maps of the same inputs, as one map to all their outputs."""
-
-    weight: Tensor
-    """[V, D]"""
-    bias: Tensor | None
 
 
 class Rule:
@@ -162,8 +168,8 @@ class Rule:
         """
         raise NotImplementedError
 
-    def linear(self, layer: nn.Linear | Joint, inputs: Tensor, outputs: Tensor) -> Back:
-        """The way back through a linear layer, with or without a ReLU after it: [B, Q, D] in, [B, Q, V] out."""
+    def linear(self, weight: Tensor, bias: Tensor | None, inputs: Tensor, outputs: Tensor) -> Back:
+        """The way back through a linear map [V, D], with or without a ReLU after it: [B, Q, D] in, [B, Q, V] out."""
         raise NotImplementedError
 
     def activation(self, sums: Tensor, hidden: Tensor) -> Back:
@@ -188,31 +194,11 @@ class Rule:
         raise NotImplementedError
 
     def weighting(self, seen: Attended) -> AttentionBack:
-        """The way back through an attention with constant weights, even if the rule passes through a softmax."""
-        return values_alone(seen)
+        """The way back through an attention with constant weights, even if the rule passes through a softmax.
 
-
-def through_weights(seen: Attended, multiplier: Tensor) -> tuple[Tensor, Tensor]:
-    """Multipliers [B, G, H, Q, K] of attention weights and of the scores below them, by the softmax's derivative."""
-    at_weights = torch.einsum("bgqhe,bhke->bghqk", multiplier, seen.values)
-    weights = seen.weights[:, None]
-    return at_weights, weights * (at_weights - (weights * at_weights).sum(-1, keepdim=True))
-
-
-def at_values(seen: Attended, multiplier: Tensor) -> Tensor:
-    """Multipliers [B, G, K, H, E] of values."""
-    return torch.einsum("bhqk,bgqhe->bgkhe", seen.weights, multiplier)
-
-
-def values_alone(seen: Attended) -> AttentionBack:
-    """The way back if attention weights are constants: the same for every ratio without a bias."""
-    return lambda multiplier, account: AtAttention(at_values(seen.part(multiplier), multiplier))
-
-
-def at_keys_and_queries(seen: Attended, at_scores: Tensor) -> tuple[Tensor, Tensor]:
-    """Multipliers of keys and queries from those of scores [B, G, H, Q, K]."""
-    keys = torch.einsum("bghqk,bhqe->bgkhe", at_scores, seen.queries) * seen.scale
-    return keys, torch.einsum("bghqk,bhke->bgqhe", at_scores, seen.keys) * seen.scale
+        It is the same for every ratio without a bias.
+        """
+        return lambda multiplier, account: AtAttention(seen.part(multiplier).at_values(multiplier))
 
 
 def slope_of(norm: nn.LayerNorm, inputs: Tensor) -> tuple[Tensor, Tensor]:

@@ -20,19 +20,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor, nn
 
-from heads.analysis.lrp.rules import (
-    Account,
-    AtAttention,
-    Attended,
-    AttentionBack,
-    Back,
-    Fork,
-    Joint,
-    Rule,
-    at_values,
-    first,
-    slope_of,
-)
+from heads.analysis.lrp.rules import Account, AtAttention, Attended, AttentionBack, Back, Fork, Rule, first, slope_of
 
 Products = Callable[[Tensor], tuple[Tensor, Tensor]]
 """Products of the same tensor with a map's positive and with its negative entries."""
@@ -130,7 +118,6 @@ class SignSplit(Rule):
         kept = ended if ended.any() else None
 
         def split(multiplier: Tensor, account: Account) -> tuple[Tensor, Tensor | None]:
-            """Relevance per unit of raising and of lowering contributions, None for the latter under z-plus."""
             if kept is not None:
                 account.absorb((multiplier * first(kept, multiplier)).flatten(3).sum(-1))
             lowering = None if down is None else multiplier * first(down, multiplier)
@@ -153,16 +140,15 @@ class SignSplit(Rule):
         multiplier = torch.where(contributions > 0, up[:, 0], torch.where(contributions < 0, down[:, 0], 0.0))
         return weight * multiplier, account.absorbed[:, 0]
 
-    def linear(self, layer: nn.Linear | Joint, inputs: Tensor, outputs: Tensor) -> Back:
+    def linear(self, weight: Tensor, bias: Tensor | None, inputs: Tensor, outputs: Tensor) -> Back:
         """See `Rule`."""
         if (inputs < 0).any():
-            return self._through(matrix(layer.weight), inputs, outputs)
+            return self._through(matrix(weight), inputs, outputs)
         # After a ReLU a weight's sign alone decides, which saves half of the products.
-        above, below = signs(layer.weight)
+        above, below = signs(weight)
         split = self._split(inputs @ above.T, inputs @ below.T, outputs)
 
         def back(multiplier: Tensor, account: Account) -> Tensor:
-            """The multiplier of the input, from that of the output."""
             up, down = split(multiplier, account)
             return up @ above if down is None else up @ above + down @ below
 
@@ -179,7 +165,6 @@ class SignSplit(Rule):
         split = self._split(raised, lowered, stream + change)
 
         def back(multiplier: Tensor, account: Account) -> tuple[Tensor, Tensor]:
-            """The multiplier of both inputs, from that of the output."""
             up, down = split(multiplier, account)
             down = torch.zeros_like(up) if down is None else down
             parts = (first(part, multiplier) for part in (stream, change))
@@ -197,12 +182,11 @@ class SignSplit(Rule):
         split = self._split(raised.transpose(1, 2), lowered.transpose(1, 2), seen.outputs.transpose(1, 2))
 
         def back(multiplier: Tensor, account: Account) -> AtAttention:
-            """The multiplier at each part of attention, from that of the output."""
             part = seen.part(multiplier)
             up, down = split(multiplier, account)
             values = part.values.transpose(1, 2)[:, None]
-            above = at_values(part, up)
-            passed = above * (values > 0) if down is None else by_sign(values, above, at_values(part, down))
+            above = part.at_values(up)
+            passed = above * (values > 0) if down is None else by_sign(values, above, part.at_values(down))
             return AtAttention(passed, *(softmax.at_keys_and_queries(up, down) if softmax else ()))
 
         return back

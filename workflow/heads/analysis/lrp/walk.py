@@ -15,7 +15,7 @@ from typing import NamedTuple, cast
 import torch
 from torch import Tensor, nn
 
-from heads.analysis.lrp.rules import Account, Attended, Back, Joint, Rule, first, unchanged
+from heads.analysis.lrp.rules import Account, Attended, Back, Rule, first, unchanged
 from heads.model.alone import Classifier
 from heads.model.attention import Attention, Trace, joined
 from heads.model.encoder import Encoder
@@ -109,10 +109,14 @@ def attention(part: SelfAttention | CrossAttention, rule: Rule, trace: Trace, me
         return around(rule, name, states, residual, bias, None if bias is None else ending(rule.worth(bias)))
     entered = residual.enter(states)
     attended = entered if memory is None else memory
-    seen = seen_by(module, trace, name, entered, attended)
+    queries, keys = module.split(module.query(entered)), module.split(module.key(attended))
+    # The traced values, not recomputed ones: the output at a position that sees only one value equals it to the last
+    # bit, and a rounding difference would be mistaken for an effect of the weights.
+    values, weights, outputs = (trace[f"{name}.{traced}"] for traced in ("values", "weights", "heads"))
+    seen = Attended(queries, keys, values, weights, outputs, attended is entered)
     merged = seen.outputs.transpose(1, 2).flatten(2)
     change = module.output(merged)
-    project = rule.linear(module.output, merged, change)
+    project = rule.linear(module.output.weight, module.output.bias, merged, change)
     return around(rule, name, states, residual, change, past_heads(rule, module, seen, project, entered, attended))
 
 
@@ -146,7 +150,7 @@ def past_heads(
 def way(rule: Rule, maps: Sequence[tuple[nn.Linear, Tensor]], inputs: Tensor) -> Back:
     """The way back through linear maps of the same `inputs`, with outputs [B, H, Q, E], as one map."""
     outputs = torch.cat([out.transpose(1, 2).flatten(2) for _, out in maps], -1)
-    return rule.linear(Joint(*joined([part for part, _ in maps])), inputs, outputs)
+    return rule.linear(*joined([part for part, _ in maps]), inputs, outputs)
 
 
 def ending(worth: Tensor) -> Inside:
@@ -157,15 +161,6 @@ def ending(worth: Tensor) -> Inside:
         return Given()
 
     return inside
-
-
-def seen_by(module: Attention, trace: Trace, name: str, entered: Tensor, attended: Tensor) -> Attended:
-    """The tensors of a traced attention."""
-    queries, keys = module.split(module.query(entered)), module.split(module.key(attended))
-    # The traced values, not recomputed ones: the output at a position that sees only one value equals it to the last
-    # bit, and a rounding difference would be mistaken for an effect of the weights.
-    values, weights, outputs = (trace[f"{name}.{part}"] for part in ("values", "weights", "heads"))
-    return Attended(queries, keys, values, weights, outputs, attended is entered)
 
 
 def recurrence(part: Recurrence, rule: Rule, trace: Trace) -> WayBack:
@@ -181,7 +176,8 @@ def recurrence(part: Recurrence, rule: Rule, trace: Trace) -> WayBack:
     # Every neuron is a head of width one; there are no real queries.
     seen = Attended(values, values, values, weights, weights @ values, own=True)
     cells = seen.outputs[..., 0].transpose(1, 2)
-    past_gates, candidate = rule.weighting(seen), rule.linear(unit.candidate, entered, candidates)
+    past_gates = rule.weighting(seen)
+    candidate = rule.linear(unit.candidate.weight, unit.candidate.bias, entered, candidates)
 
     def inside(multiplier: Tensor, account: Account) -> Given:
         at_cells = multiplier * first(cells > 0, multiplier)
@@ -202,8 +198,8 @@ def feedforward(part: FeedForwardPart, rule: Rule, trace: Trace) -> WayBack:
     # The rule of a linear map includes a ReLU; any other activation passes relevance on, in units of the sums.
     smooth = network.activation != "relu"
     activation = rule.activation(sums, hidden) if smooth else unchanged
-    inner = rule.linear(network.inner, entered, sums if smooth else hidden)
-    outer = rule.linear(network.outer, hidden, change)
+    inner = rule.linear(network.inner.weight, network.inner.bias, entered, sums if smooth else hidden)
+    outer = rule.linear(network.outer.weight, network.outer.bias, hidden, change)
 
     def inside(multiplier: Tensor, account: Account) -> Given:
         return Given(inner(activation(outer(multiplier, account), account), account))
@@ -297,4 +293,4 @@ def through_pooler(rule: Rule, model: Classifier, first_states: Tensor, multipli
     """Map multipliers [B, 1, D] of pooled states to those [B, 1, 1, D] of the first states [B, 1, D]."""
     sums = model.pooler(first_states)
     at_sums = rule.activation(sums, sums.tanh())(multiplier[:, None], account)
-    return rule.linear(model.pooler, first_states, sums)(at_sums, account)
+    return rule.linear(model.pooler.weight, model.pooler.bias, first_states, sums)(at_sums, account)

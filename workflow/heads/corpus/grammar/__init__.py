@@ -3,7 +3,7 @@
 It has real words, full Russian inflection and Zipfian choice with a long tail of names. It gives the heads of a small
 Transformer work whose right answer is known: agreement, case, reordering, words that depend on their neighbours. The
 Russian and the tree are functions of the English sentence. Length: 4 to 30 words, not counting punctuation.
-`signs` says which words are aligned.
+`words` says which words are aligned.
 """
 
 from __future__ import annotations
@@ -15,9 +15,8 @@ from dataclasses import dataclass
 from itertools import islice
 
 from heads.corpus.distinct import SeenBefore
-from heads.corpus.grammar.english import in_order, surface, tree
 from heads.corpus.grammar.sentences import Sentences
-from heads.corpus.grammar.signs import Links, links_of, without_signs
+from heads.corpus.grammar.words import Links, in_order, links_of, surface, tree, without_signs
 from heads.syntax.conllu import Sentence
 
 SHORTEST, LONGEST = 4, 30

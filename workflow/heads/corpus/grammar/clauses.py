@@ -10,11 +10,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from heads.corpus.grammar.copulas import Copulas
-from heads.corpus.grammar.english import Node, leaf
 from heads.corpus.grammar.lexicon import Lexicon, Verb
 from heads.corpus.grammar.phrases import MODIFIED, PLAIN, Phrase, Phrases
 from heads.corpus.grammar.russian import DAT, GEN, INS, PLURAL
-from heads.corpus.grammar.signs import stands_for
+from heads.corpus.grammar.words import Node, leaf, stands_for
 
 MAIN, DEPENDENT, RELATIVE, JOINED, INFINITIVE = range(5)  # only the first two take adverbs of time
 KINDS = (
@@ -31,10 +30,7 @@ DOING = ("acting", "being", "motion")
 
 @dataclass(slots=True)
 class Predicate:
-    """A verb with its objects: the tree, the Russian adverb of time, the other Russian words.
-
-    `times` is the kind of adverb of time that it can still take ("" for none).
-    """
+    """A verb with its objects; `opening`: the Russian adverb of time, `times`: the kind it can still take, or ""."""
 
     node: Node
     opening: str
@@ -103,13 +99,10 @@ class Clauses:
                 where = self.phrases.where(PLAIN)
                 first, opening = [where.node], where.russian
             node.before[:0] = first
-        if not opening:
-            russian = f"{subject.russian} {predicate.russian}"
-        elif place == MAIN:
-            russian = f"{opening} {subject.russian} {predicate.russian}"
-        else:
-            russian = f"{subject.russian} {opening} {predicate.russian}"
-        return Phrase(node, russian, subject.agreement, predicate.closed)
+        words = [subject.russian, predicate.russian]
+        if opening:
+            words.insert(0 if place == MAIN else 1, opening)
+        return Phrase(node, " ".join(words), subject.agreement, predicate.closed)
 
     def predicate(self, verb: Verb, agreement: int, place: int, room: int) -> Predicate:
         """The verb with adverbs, objects and places; an infinitive ignores `agreement`."""

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from heads.corpus.grammar.english import Node, leaf
 from heads.corpus.grammar.lexicon import Noun
 from heads.corpus.grammar.phrases import PLAIN, Phrase, Phrases
 from heads.corpus.grammar.russian import INS, NOM, PLURAL
-from heads.corpus.grammar.signs import stands_for
+from heads.corpus.grammar.words import Node, leaf, stands_for
 
 TO_BE = ("был", "была", "было", "были")
 LAST_QUALITY = 3  # adjectives in groups up to colours can be predicates

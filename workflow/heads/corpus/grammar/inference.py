@@ -23,8 +23,8 @@ from typing import TypeVar
 
 from heads.corpus.distinct import SeenBefore
 from heads.corpus.grammar import split_of
-from heads.corpus.grammar.english import Node, comma, in_order, leaf, surface, tree
 from heads.corpus.grammar.lexicon import rows
+from heads.corpus.grammar.words import Node, comma, in_order, leaf, surface, tree
 from heads.syntax.conllu import Sentence
 
 LABELS = (ENTAILMENT, CONTRADICTION, NEUTRAL) = ("entailment", "contradiction", "neutral")

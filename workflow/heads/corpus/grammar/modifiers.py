@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from heads.corpus.grammar.english import Node, article, leaf
 from heads.corpus.grammar.lexicon import COMPOUND_GROUP, Adjective, Lexicon, Noun
 from heads.corpus.grammar.pronouns import DEMONSTRATIVES, POSSESSIVES
-from heads.corpus.grammar.signs import stands_for
+from heads.corpus.grammar.words import Node, article, leaf, stands_for
 
 # cumulative shares of no adjective, one, two, one with an adverb of degree; the rest has two joined by "and"
 NUMBER_OF_ADJECTIVES = (0.46, 0.62, 0.90, 0.95)

@@ -10,13 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from heads.corpus.grammar.english import Node, comma, leaf
 from heads.corpus.grammar.lexicon import Lexicon, Noun, NounBag, Verb
 from heads.corpus.grammar.modifiers import Modifiers
 from heads.corpus.grammar.names import Kind, decline_name, draw_name
 from heads.corpus.grammar.pronouns import PRONOUNS, Pronoun
 from heads.corpus.grammar.russian import ACC, DAT, FEMININE, GEN, INS, LOC, MASCULINE, PLURAL, PRE, attach
-from heads.corpus.grammar.signs import stands_for
+from heads.corpus.grammar.words import Node, comma, leaf, stands_for
 
 PLAIN, MODIFIED, FULL = range(3)  # what a noun may carry: adjectives; also a phrase; also a clause or a second noun
 
@@ -221,9 +220,8 @@ class Phrases:
         """A place or a person that somebody moves to."""
         if noun is None:
             return self.oblique("to", self.name(Kind.TOWN, ACC, "в"))
-        if noun.place:
-            return self.oblique("to", self.common(noun, ACC, noun.place[1], MODIFIED))
-        return self.oblique("to", self.common(noun, DAT, "к", MODIFIED))
+        case, preposition = (ACC, noun.place[1]) if noun.place else (DAT, "к")
+        return self.oblique("to", self.common(noun, case, preposition, MODIFIED))
 
 
 def preposed(preposition: str, russian: str, node: Node) -> str:
