@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import copy
 import re
 from pathlib import Path
@@ -39,9 +38,7 @@ COMMAND_OF = {"parser": "parser_model"}
 def sections_read(command: str) -> set[str]:
     """The sections that a command reads from its settings, found in its source code."""
     path = Path(__file__).parents[2] / f"workflow/heads/cli/{command}.py"
-    keys = [node for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(node, ast.Subscript)]
-    settings = re.compile(r"(content|arguments\.settings)\['(\w+)'\]")
-    return {found[2] for key in keys if (found := settings.fullmatch(ast.unparse(key)))}
+    return {*re.findall(r'settings_of\(arguments, \w+, "(\w+)"\)', path.read_text(encoding="utf-8"))}
 
 
 @pytest.mark.parametrize("stage", STAGE_SECTIONS)
