@@ -31,7 +31,7 @@ from heads.model.head_removal import prune
 from heads.text.special_ids import EOS
 from heads.text.vocabulary import Vocabulary
 from heads.translation.export import export
-from heads.translation.readers import import_model
+from heads.translation.opening import import_model
 from heads.translation.stream import Translator, open_translator
 
 NAME, HEADS = "firefox/en-pt", 8

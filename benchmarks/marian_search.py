@@ -24,8 +24,8 @@ from heads.text.special_ids import BOS, EOS
 from heads.translation.beam_search import LENGTH_OFFSET, NEVER, beam_search, length_limit, penalty
 from heads.translation.from_marian import numberings_of
 from heads.translation.marian_folder import read_marian
-from heads.translation.model_folder import early_stopping_of, load_vocabularies, search_of
-from heads.translation.readers import import_model
+from heads.translation.model_folder import load_vocabularies, offset_and_stopping_of, search_of
+from heads.translation.opening import import_model
 
 Rows = tuple[tuple[int, ...], tuple[int, ...]]
 Hypotheses = list[list[int]]
@@ -76,7 +76,7 @@ def main() -> None:
         ours = load_folder(Path(place) / "ours").eval()
         vocabulary, _ = load_vocabularies(Path(place) / "ours", ours)
         beam, alpha = search_of(Path(place) / "ours")
-        stopping = early_stopping_of(Path(place) / "ours")
+        _, stopping = offset_and_stopping_of(Path(place) / "ours")
     source, target = numberings_of(read_marian(arguments.model))
     other = MarianMTModel.from_pretrained(arguments.model).eval()
     sentences = [[*ids, EOS] for ids in vocabulary.encode(lines)]

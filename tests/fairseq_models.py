@@ -14,19 +14,11 @@ from transformers.models.mbart import tokenization_mbart as mbart25
 from transformers.models.mbart50 import tokenization_mbart50 as mbart50
 from transformers.models.nllb import tokenization_nllb as nllb
 
-from marian_models import SENTENCES, segmenter, subwords_of, transformers
+from heads.translation.fairseq_folder import read_fairseq
+from heads.translation.from_marian import Numbering, numberings_of
+from heads.translation.marian_folder import read_marian
+from marian_models import SENTENCES, SIZES, segmenter, subwords_of, transformers
 
-SIZES: dict[str, Any] = {
-    "d_model": 12,
-    "encoder_layers": 2,
-    "decoder_layers": 3,
-    "encoder_attention_heads": 3,
-    "decoder_attention_heads": 3,
-    "encoder_ffn_dim": 14,
-    "decoder_ffn_dim": 14,
-    "dropout": 0.1,
-    "max_position_embeddings": 64,
-}
 CLASSES = {
     "m2m100": transformers.M2M100ForConditionalGeneration,
     "nllb": transformers.M2M100ForConditionalGeneration,
@@ -35,7 +27,7 @@ CLASSES = {
     "mbart25": transformers.MBartForConditionalGeneration,
 }
 LANGUAGES = {"m2m100": ("en", "de"), "nllb": ("eng_Latn", "deu_Latn"), "mbart": ("en_XX", "de_DE"), "bart": ("", "")}
-LANGUAGES["mbart25"] = LANGUAGES["mbart"]
+LANGUAGES |= {"mbart25": LANGUAGES["mbart"], "marian": ("", "")}
 """Source and target languages under each model's own names."""
 ALL_LANGUAGES = {
     "m2m100": [f"__{code}__" for code in m2m100.FAIRSEQ_LANGUAGE_CODES["m2m100"]],
@@ -75,16 +67,16 @@ def subwords_in(folder: Path, family: str) -> int:
     return number + len(ALL_LANGUAGES.get(family, ())) + 1
 
 
-def save_model(folder: Path, family: str, *, seed: int = 1, extra: int = 2, ending: float = 1.0, **changes: Any) -> Any:
+def save_model(folder: Path, family: str, *, ending: float = 1.0, **changes: Any) -> Any:
     """Write a model with no zero weights beside the subwords of a folder, and return it as read back.
 
-    extra: rows without a subword. ending: added to the logit of EOS. changes: to its configuration.
+    It has two rows without a subword. ending: added to the logit of EOS. changes: to its configuration.
     """
     kind = CLASSES[family]
-    told: dict[str, Any] = {"vocab_size": subwords_in(folder, family) + extra, "forced_eos_token_id": None}
+    told: dict[str, Any] = {"vocab_size": subwords_in(folder, family) + 2, "forced_eos_token_id": None}
     if family == "mbart":
         told["decoder_start_token_id"] = 2
-    torch.manual_seed(seed)
+    torch.manual_seed(1)
     model = kind(kind.config_class(**{**SIZES, **told, **changes})).eval()
     with torch.no_grad():
         for name, value in model.named_parameters():
@@ -110,6 +102,11 @@ def save_folder(folder: Path, family: str, **changes: Any) -> Any:
     """Write subwords and a model, and return the model."""
     save_subwords(folder, family)
     return save_model(folder, family, **changes)
+
+
+def numberings_in(folder: Path, family: str) -> tuple[Numbering, Numbering]:
+    """Our numberings of the subwords in a folder, of source and target."""
+    return numberings_of(read_marian(folder) if family == "marian" else read_fairseq(folder, LANGUAGES[family]))
 
 
 def in_their_ids(rows: Sequence[int], ids: Sequence[int]) -> list[int]:

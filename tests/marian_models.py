@@ -47,8 +47,6 @@ SIZES: dict[str, Any] = {
     "decoder_attention_heads": 3,
     "encoder_ffn_dim": 14,
     "decoder_ffn_dim": 14,
-    "activation_function": "swish",
-    "scale_embedding": True,
     "dropout": 0.1,
     "max_position_embeddings": 64,
 }
@@ -86,9 +84,9 @@ def subwords_of(model: bytes) -> list[str]:
 
 
 def save_tokeniser(
-    folder: Path, *, kind: str = "unigram", separate: bool = False, languages: Sequence[str] = (), lacking: int = 3
+    folder: Path, *, kind: str = "unigram", separate: bool = False, languages: Sequence[str] = ()
 ) -> Any:
-    """Write source.spm, target.spm and vocabularies that lack some subwords of each; return the tokeniser.
+    """Write source.spm, target.spm and vocabularies that lack three subwords of each; return the tokeniser.
 
     Separate vocabularies have the same size, as with Marian's converter.
     """
@@ -98,7 +96,7 @@ def save_tokeniser(
         content = segmenter(sentences, {"source": 60, "target": 70}[side], kind)
         (folder / f"{side}.spm").write_bytes(content)
         # Those of several letters, so that words are cut into missing subwords.
-        cut[side] = sorted(subwords_of(content), key=lambda subword: (-len(subword), subword))[lacking:]
+        cut[side] = sorted(subwords_of(content), key=lambda subword: (-len(subword), subword))[3:]
     if separate:
         least = min(map(len, cut.values()))
         cut = {side: subwords[-least:] for side, subwords in cut.items()}
@@ -126,9 +124,7 @@ def save_tokeniser(
     return tokeniser
 
 
-def save_marian(
-    folder: Path, *, seed: int = 1, biases: float = 0.1, half: bool = False, shards: str = "50GB", **changes: Any
-) -> Any:
+def save_marian(folder: Path, *, biases: float = 0.1, half: bool = False, shards: str = "50GB", **changes: Any) -> Any:
     """Write a model with no zero weights beside the tokeniser of a folder, and return it in fp32.
 
     changes: to its configuration; the embedding of padding stays zero, as in OPUS-MT's converter.
@@ -137,8 +133,9 @@ def save_marian(
     pad = subwords - 1
     special = {"pad_token_id": pad, "decoder_start_token_id": pad, "eos_token_id": 0, "forced_eos_token_id": None}
     vocabulary = {"vocab_size": subwords, "decoder_vocab_size": subwords}
-    config = transformers.MarianConfig(**{**SIZES, **special, **vocabulary, **changes})
-    torch.manual_seed(seed)
+    own = {"activation_function": "swish", "scale_embedding": True}
+    config = transformers.MarianConfig(**{**SIZES, **own, **special, **vocabulary, **changes})
+    torch.manual_seed(1)
     model = transformers.MarianMTModel(config).eval()
     with torch.no_grad():
         for name, value in model.named_parameters():

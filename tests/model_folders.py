@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -120,6 +123,15 @@ def found_by(model: Transformer, sentences: list[list[int]], *, beam: int = 4, *
     """A model's translations of sentences of subword ids, one by one, by a length penalty of 0.6 unless told."""
     ids = [np.array([*sentence, EOS]) for sentence in sentences]
     return [beam_search(model, *pad([each]), beam=beam, **{"length_penalty": 0.6, **search})[0] for each in ids]
+
+
+def output_of(words: Sequence[object], folder: Path, lines: Sequence[str] = ()) -> list[str]:
+    """What Python prints in a folder for these words, given lines on standard input."""
+    given, command = "".join(f"{line}\n" for line in lines), [sys.executable, *map(str, words)]
+    done = subprocess.run(
+        command, input=given, cwd=folder, stdout=subprocess.PIPE, encoding="utf-8", check=True, timeout=300
+    )
+    return done.stdout.splitlines()
 
 
 def greedy(folder: Path, lines: list[str]) -> list[str]:

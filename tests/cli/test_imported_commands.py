@@ -6,78 +6,29 @@ import gzip
 import re
 import runpy
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
-import yaml
 
 from checkouts import ROOT, documents
 from heads.__main__ import main
-from heads.base.files import read_json, read_jsonl, read_tsv, read_yaml, write_lines, write_text
-from heads.config.settings import merged, stage_settings
+from heads.base.files import read_json, read_jsonl, read_tsv, read_yaml, write_lines
 from heads.model.checkpoint import load_tensors
 from heads.model.folder import load_folder
 from heads.text.vocabulary import Vocabulary
+from imported_runs import cut_out, encode, run, train, train_gates
 from marian_models import SENTENCES, save_marian, save_tokeniser, transformers
-
-SPLITS = {"train": 6, "dev": 1}
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A Marian model, text, and the output of imported_bpe, encode and imported."""
     place = tmp_path_factory.mktemp("taken")
-    save_tokeniser(place / "marian")
-    save_marian(place / "marian")
-    for split, times in SPLITS.items():
-        for side, sentences in SENTENCES.items():
-            write_lines(place / f"{split}.{side}.txt", sentences * times)
-    run(place, "imported_bpe", "--out-folder", str(place / "bpe"))
-    for split in SPLITS:
-        for side in SENTENCES:
-            text, bpe = place / f"{split}.{side}.txt", place / f"bpe/{side}.model"
-            tokens = place / f"bpe/{split}.{side}.safetensors"
-            assert main(["encode", "--text", str(text), "--bpe", str(bpe), "--tokens", str(tokens)]) == 0
-    run(place, "imported", *trained(place, "baseline"), "--checkpoints", str(place / "baseline/checkpoints"))
+    save_tokeniser(place / "theirs")
+    save_marian(place / "theirs")
+    encode(place, SENTENCES)
+    train(place, "imported", "baseline")
     return place
-
-
-def run(place: Path, stage: str, *words: str) -> None:
-    """Run a command as its rule does, with its own settings."""
-    training: dict[str, Any] = {"batch_tokens": 60, "micro_batch_tokens": 60, "precision": "fp32", "warmup_updates": 4}
-    training |= {"learning_rate": 0.025, "evaluate_every": 50, "dev_bleu_sentences": 0}
-    gates = {"updates": 6, "average_last": 2, "average_every": 2, "gate_learning_rate": 1.0, "record_every": 3}
-    changes = {"training": training, "gates": gates, "baseline": {"pretrained": str(place / "marian")}}
-    experiment = merged(read_yaml(ROOT / "config.yaml")["defaults"], changes)
-    settings = place / f"{stage}.yaml"
-    write_text(settings, yaml.safe_dump(stage_settings(experiment, stage)))
-    assert main([stage, "--settings", str(settings), *words]) == 0
-
-
-def trained(place: Path, name: str) -> list[str]:
-    """Flags that every training is given."""
-    own = ["--model", str(place / name), "--history", str(place / name / "train.jsonl"), "--seed", "1"]
-    return [*own, "--data", str(place / "bpe"), "--references", str(place / "dev.target.txt"), "--device", "cpu"]
-
-
-def pruned(place: Path, scope: str, target: str) -> Path:
-    """The folder of a training with gates that starts from the imported model; trained only once."""
-    name, made = f"gates-{scope}", place / f"gates-{scope}"
-    gates = ["--scope", scope, "--target", target, "--start-model", str(place / "baseline")]
-    gates += ["--heads", str(made / "heads.tsv"), "--gates-log", str(made / "gates.jsonl")]
-    if not made.exists():
-        run(place, "gates", *trained(place, name), *gates)
-    return made
-
-
-def cut_out(folder: Path) -> Path:
-    """The imported model pruned by gates on all heads."""
-    made, small = pruned(folder, "all", "keep-9"), folder / "pruned"
-    words = ["--start-model", str(made), "--gates", str(made / "heads.tsv")]
-    if not small.exists():
-        assert main(["pruned", *words, "--model", str(small), "--heads", str(small / "heads.tsv")]) == 0
-    return small
 
 
 README_RUNS = re.findall(r"^(heads|python benchmarks/exported.py) (.*opus.*)$", documents(), re.MULTILINE)
@@ -87,14 +38,14 @@ def test_what_the_readme_does_with_a_model_of_others_can_be_done(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     pytest.importorskip("ctranslate2", reason="ctranslate2 is not installed: pip install -r envs/dev.txt")
-    runs = {"baseline/seed-1": folder / "baseline", "pruned/all/keep-72/seed-1": cut_out(folder)}
+    runs = {"baseline/seed-1": folder / "baseline", "pruned/all/keep-72/seed-1": cut_out(folder, "keep-9")}
     monkeypatch.chdir(tmp_path)
     for run_folder, made in runs.items():
         place = Path("results/pretrained", run_folder)
         place.parent.mkdir(parents=True)
         place.symlink_to(made)
     Path("Helsinki-NLP").mkdir()
-    Path("Helsinki-NLP/opus-mt-en-de").symlink_to(folder / "marian")
+    Path("Helsinki-NLP/opus-mt-en-de").symlink_to(folder / "theirs")
     write_lines(Path("source.txt"), SENTENCES["source"])
     for side, language in (("source", "en"), ("target", "de")):
         Path("data/mine").mkdir(parents=True, exist_ok=True)
@@ -135,7 +86,7 @@ def test_the_imported_baseline_is_the_model_after_no_update_with_its_scores_on_d
         tokens += len(other) + 1
     assert facts["dev_loss"] == pytest.approx(total / tokens, rel=1e-5)
     assert [*(folder / "baseline/checkpoints").iterdir()] == []
-    assert (folder / "bpe/pretrained/vocab.json").read_bytes() == (folder / "marian/vocab.json").read_bytes()
+    assert (folder / "bpe/pretrained/vocab.json").read_bytes() == (folder / "theirs/vocab.json").read_bytes()
 
 
 def changed(folder: Path, made: Path) -> set[str]:
@@ -146,7 +97,7 @@ def changed(folder: Path, made: Path) -> set[str]:
 
 
 def test_gates_on_all_train_the_one_matrix_that_is_embedding_and_projection(folder: Path) -> None:
-    made = pruned(folder, "all", "keep-9")
+    made = train_gates(folder, "all", "keep-9")
     moved = changed(folder, made)
     assert {"source_embedding.subwords.weight", "projection.bias", "decoder.0.self_attention.query.bias"} <= moved
     assert not [name for name in moved if name in ("projection.weight", "target_embedding.subwords.weight")]
@@ -155,12 +106,12 @@ def test_gates_on_all_train_the_one_matrix_that_is_embedding_and_projection(fold
 
 
 def test_gates_on_the_encoder_leave_all_that_the_decoder_uses_as_it_was(folder: Path) -> None:
-    moved = changed(folder, pruned(folder, "enc_self", "keep-3"))
+    moved = changed(folder, train_gates(folder, "enc_self", "keep-3"))
     assert moved and all(name.startswith("encoder.") for name in moved)
 
 
 def test_what_is_left_of_it_is_pruned_and_explained_by_every_rule(folder: Path) -> None:
-    small = cut_out(folder)
+    small = cut_out(folder, "keep-9")
     assert len(load_folder(small).shape.heads()) == 9
     for model in (folder / "baseline", small):
         sides = [f"--{side}={folder / f'bpe/dev.{side}.safetensors'}" for side in SENTENCES]

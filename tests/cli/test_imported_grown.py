@@ -7,17 +7,15 @@ from pathlib import Path
 
 import pytest
 import torch
-import yaml
 
 from checkouts import configuration
-from heads.__main__ import main
-from heads.base.files import UserError, read_json, write_lines, write_text
+from heads.base.files import UserError, read_json
 from heads.config.plan import Plan
-from heads.config.settings import merged, resolve, stage_settings
+from heads.config.settings import merged, resolve
 from heads.model.folder import load_folder
 from heads.model.grown import with_self_attention
+from imported_runs import encode, train
 
-ROOT = Path(__file__).parents[2]
 ENGLISH = ["The cat sleeps on the table.", "We read the book.", "A house stands there."]
 PORTUGUESE = ["O gato dorme na mesa.", "Lemos o livro.", "Uma casa está lá."]
 UPDATES = 2
@@ -72,36 +70,18 @@ class Theirs:
 
 
 def test_the_command_trains_new_self_attention_at_a_rate_of_its_own_and_keeps_all_else(tmp_path: Path) -> None:
-    for split in ("train", "dev"):
-        for side, sentences in (("source", ENGLISH), ("target", PORTUGUESE)):
-            write_lines(tmp_path / f"{split}.{side}.txt", sentences)
     models = {}
     for name, decoder, updates in (("old", "", 0), ("grown", "self_attention", UPDATES)):
         laid = merged(settings(decoder), {"baseline": {"fine_tuning_updates": updates}})
-        experiment = resolve(merged(configuration(), {"experiments": {"firefox-en-pt": laid}}))
-        for stage in ("imported_bpe", "imported"):
-            write_text(tmp_path / f"{stage}.yaml", yaml.safe_dump(stage_settings(experiment["firefox-en-pt"], stage)))
+        found = resolve(merged(configuration(), {"experiments": {"firefox-en-pt": laid}}))["firefox-en-pt"]
         if name == "old":
-            words = ["--settings", str(tmp_path / "imported_bpe.yaml"), "--out-folder", str(tmp_path / "bpe")]
-            assert main(["imported_bpe", *words]) == 0
-            for text in sorted(tmp_path.glob("*.*.txt")):
-                split, side, _ = text.name.split(".")
-                tokens = ["--tokens", str(tmp_path / f"bpe/{split}.{side}.safetensors")]
-                assert main(["encode", "--text", str(text), "--bpe", str(tmp_path / f"bpe/{side}.model"), *tokens]) == 0
-        folder = tmp_path / name
-        words = ["--settings", str(tmp_path / "imported.yaml"), "--data", str(tmp_path / "bpe"), "--seed", "1"]
-        words += ["--references", str(tmp_path / "dev.target.txt"), "--device", "cpu", "--model", str(folder)]
-        words += ["--history", str(folder / "train.jsonl"), "--checkpoints", str(folder / "checkpoints")]
-        assert main(["imported", *words]) == 0
-        models[name] = load_folder(folder)
+            encode(tmp_path, {"source": ENGLISH, "target": PORTUGUESE}, experiment=found)
+        models[name] = load_folder(train(tmp_path, "imported", name, experiment=found))
     grown, old = models["grown"], models["old"].state_dict()
     facts = read_json(tmp_path / "grown/model.json")
     assert facts["pretrained"] is facts["grown"] is True
-    assert {kind: grown.shape.layers(kind) for kind in grown.shape.kinds} == {
-        "enc_self": 6,
-        "dec_self": 2,
-        "dec_enc": 2,
-    }
+    layers = {kind: grown.shape.layers(kind) for kind in grown.shape.kinds}
+    assert layers == {"enc_self": 6, "dec_self": 2, "dec_enc": 2}
     for name, value in grown.state_dict().items():
         if name.endswith("projection.bias") or name.startswith("encoder.0.self_attention.query"):
             assert not torch.equal(value, old[name]), "all weights learn"

@@ -149,14 +149,6 @@ def test_a_person_gets_the_search_that_the_model_was_scored_with_but_for_what_fl
     assert translated(monkeypatch, capfdbinary, ["a b c", "h"], run, *flags) == [right] * 2
 
 
-def test_a_person_gets_each_line_translated_by_the_rule_in_its_place(
-    known: Known, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
-) -> None:
-    flags = [known.baseline, "--beam=3", "--length-penalty=0.6", "--batch-tokens=9"]
-    lines = read_lines(known.text("test", "source"))
-    assert translated(monkeypatch, capfdbinary, lines, *flags) == known.right("test")
-
-
 @pytest.mark.parametrize("typing", [True, False])
 def test_a_person_who_types_is_answered_line_by_line_and_a_file_in_blocks(
     known: Known, monkeypatch: pytest.MonkeyPatch, *, typing: bool

@@ -235,15 +235,3 @@ def test_a_length_penalty_that_is_no_number_of_at_least_zero_is_refused(
 ) -> None:
     with pytest.raises(SystemExit, match="2"):
         command(b"the cat\n", experiment.pruned, f"--length-penalty={given}")
-
-
-def test_a_model_with_gates_is_not_translated_with_when_its_table_lost_its_end(
-    experiment: Experiment, command: Command, tmp_path: Path
-) -> None:
-    copy = shutil.copytree(experiment.gates.parents[3], tmp_path / "tiny")
-    folder = copy / experiment.gates.relative_to(experiment.gates.parents[3])
-    text = (folder / "heads.tsv").read_bytes()
-    (folder / "heads.tsv").write_bytes(text[: len(text) // 2])
-    status, out, said = command(b"a cat\n", folder, "--beam", "2", "--length-penalty", "0")
-    assert (status, out, said.count("\n")) == (1, [], 1)
-    assert f"{folder}/heads.tsv" in said

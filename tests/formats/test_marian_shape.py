@@ -9,10 +9,9 @@ import numpy as np
 import pytest
 
 from heads.base.files import UserError
-from heads.formats.marian_file import read
 from heads.formats.marian_items import MarianFile, packed
 from heads.formats.marian_shape import check_tensors, shape_of, shapes_of
-from marian_files import OPTIONS, packaged, small_file
+from marian_files import OPTIONS, small_file
 
 HERE = Path("model.bin")
 SMALL = {**OPTIONS, "enc-depth": 1, "dec-depth": 1, "dim-emb": 6, "transformer-dim-ffn": 10, "dim-vocabs": [7, 9]}
@@ -141,13 +140,3 @@ def test_a_file_has_each_tensor_of_its_model_and_no_other() -> None:
             check_tensors(HERE, MarianFile(items), model)
     with pytest.raises(UserError, match="fewer tensors than layers"):
         check_tensors(HERE, file, shape_of(HERE, {**file.options(), "enc-depth": 10**5}))
-
-
-def test_students_of_firefox_are_of_six_and_two_layers_and_eight_heads() -> None:
-    for folder in packaged():
-        (path,) = folder.glob("model*.bin")
-        file = read(path)
-        model = shape_of(path, file.options())
-        check_tensors(path, file, model)
-        assert (model.encoder_layers, model.decoder_layers, model.heads, model.width) == (6, 2, 8, 256)
-        assert model.recurrent and model.one_embedding and model.tied_output and model.vocabularies == (32000, 32000)

@@ -2,37 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from itertools import product
-from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
-import numpy as np
 import pytest
 import torch
-from safetensors.numpy import save_file
 from torch import Tensor
 
 import heads.model.kept
 import heads.model.transformer
 import heads.translation.beam_search
-from few_heads import RECURRENT, hand_made, sentences
+from few_heads import RECURRENT
 from heads.base.names import ATTENTIONS
-from heads.config.analyses import TranslateSettings
-from heads.model.shape import ModelShape
 from heads.model.transformer import Transformer
-from heads.text.batches import Pairs
 from heads.text.special_ids import BOS, EOS, PAD, UNK
-from heads.text.vocabulary import Tokens, Vocabulary
 from heads.translation.beam_search import (
     beam_search,
-    bleu,
     greedy,
     largest,
     length_limit,
-    penalty,
 )
-from heads.translation.scoring import searched
 
 Build = Callable[..., Transformer]
 LENGTHS = (4, 2, 3)
@@ -181,12 +171,6 @@ def test_gates_reach_the_search(talker: Build, sources: tuple[Tensor, Tensor]) -
     assert gated == beam_search(model, ids, mask, beam=2, length_penalty=0.6)
 
 
-@pytest.mark.parametrize(("length", "alpha", "expected"), [(1, 0.6, 1.0), (7, 1.0, 2.0), (19, 0.5, 2.0), (9, 0.0, 1.0)])
-def test_the_length_penalty_is_the_formula_of_wu_et_al(length: int, alpha: float, expected: float) -> None:
-    assert penalty(length, alpha) == pytest.approx(expected)
-    assert penalty(length, alpha, 0) == pytest.approx(length**alpha)
-
-
 @torch.no_grad()
 @pytest.mark.parametrize("room", [1, 2, 8])
 @pytest.mark.parametrize("changes", [{}, RECURRENT], ids=["attention", "recurrent"])
@@ -250,41 +234,3 @@ def test_the_largest_scores_and_their_places_are_those_of_a_whole_sort(
     values, places = largest(scores, number)
     assert places.tolist() == order.tolist()
     assert values.tolist() == scores.gather(1, order).tolist()
-
-
-def test_bleu_of_the_reference_itself_is_a_hundred_and_carries_its_signature() -> None:
-    score = bleu(["the cat sees a small dog ."], ["the cat sees a small dog ."])
-    assert score["bleu"] == pytest.approx(100.0)
-    assert "tok:13a" in score["signature"]
-    assert bleu(["no word of it"], ["the cat sees a small dog ."])["bleu"] < 5
-
-
-class Words:
-    """Stands for a vocabulary in which every subword is a word: its number."""
-
-    def decode(self, sentences: Sequence[Sequence[int]]) -> list[str]:
-        return [" ".join(map(str, ids)) for ids in sentences]
-
-
-@pytest.mark.parametrize("limit", [0, 9])
-@pytest.mark.parametrize("batch_tokens", [1, 30, 1000])
-def test_a_text_is_translated_line_by_line_in_its_own_order(
-    tiny_shape: Callable[..., ModelShape], tmp_path: Path, batch_tokens: int, limit: int
-) -> None:
-    """Batches are sorted by length; the numbers returned with the texts are those of their lines."""
-    sources, targets = sentences(23, 8)
-    lengths = [len(source) for source in sources]
-    assert lengths != sorted(lengths)
-    offsets = np.cumsum([0, *lengths], dtype=np.int64)
-    save_file({"ids": np.concatenate(sources), "offsets": offsets}, tmp_path / "source")
-    tokens = Tokens(tmp_path / "source")
-    pairs, settings = (
-        Pairs(tokens, tokens, max_subwords=6),
-        TranslateSettings(beam=2, length_penalty=0.6, batch_tokens=batch_tokens, sentences=limit),
-    )
-    words = cast("Vocabulary", Words())
-    numbers, texts = searched(hand_made(tiny_shape), pairs, words, settings, torch.device("cpu"))
-    short = [number for number, length in enumerate(lengths) if length <= 6][: limit or None]
-    assert len(short) == limit or 9 < len(short) < 23
-    assert numbers == short
-    assert texts == [" ".join(map(str, targets[number].tolist())) for number in short]

@@ -19,7 +19,7 @@ from heads.model.folder import load_folder, save_folder
 from heads.model.head_removal import prune
 from heads.model.transformer import Transformer
 from heads.translation.export import export
-from heads.translation.readers import import_model
+from heads.translation.opening import import_model
 from heads.translation.stream import open_translator, translated
 
 engine = pytest.importorskip(

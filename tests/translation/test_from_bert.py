@@ -15,7 +15,9 @@ from torch import Tensor
 
 from bert_models import EXAMPLES, LABELS, SUBWORDS, encoded, rename, save_bert, save_tokeniser, transformers
 from heads.__main__ import main
+from heads.base.bert import WORD_PIECES
 from heads.base.files import UserError, read_json
+from heads.base.marian import CONFIG, PICKLED, WEIGHTS
 from heads.model.alone import Classifier
 from heads.model.folder import load_classifier, save_folder
 from heads.model.head_removal import prune
@@ -26,9 +28,9 @@ from heads.text.labels import Labels
 from heads.text.special_ids import BOS, EOS, PAD, UNK
 from heads.text.wordpieces import WordPieces
 from heads.translation.bert_folder import read_bert
+from heads.translation.downloads import folder_of
 from heads.translation.encoders_alone import export_alone, import_bert
 from heads.translation.from_bert import labels_of, model_of_bert
-from heads.translation.from_hub import folder_of
 from marian_models import changed
 from small_server import serving_folder
 
@@ -50,6 +52,15 @@ def made(folder: Path, changes: dict[str, Any]) -> tuple[Any, Any]:
     tokeniser, model = save_tokeniser(folder, **form), save_bert(folder, **changes)
     rename(folder, *names)
     return tokeniser, model
+
+
+@pytest.fixture(scope="module")
+def taken(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A BERT in the folder `theirs`, imported into `ours`; a test leaves both as they are."""
+    place = tmp_path_factory.mktemp("taken")
+    made(place / "theirs", {})
+    import_bert(place / "theirs", place / "ours")
+    return place
 
 
 def logits_of(model: Classifier, vocabulary: Any, lines: tuple[str, ...] = EXAMPLES) -> Tensor:
@@ -79,10 +90,8 @@ def test_subwords_and_logits_are_those_of_transformers(tmp_path: Path, form: str
     assert (expected[0] - expected[1]).abs().max() > 0.1
 
 
-def test_special_subwords_stand_where_ours_do_and_every_other_keeps_its_text(tmp_path: Path) -> None:
-    made(tmp_path / "theirs", {})
-    import_bert(tmp_path / "theirs", tmp_path / "ours")
-    vocabulary = WordPieces(tmp_path / "ours/source.model")
+def test_special_subwords_stand_where_ours_do_and_every_other_keeps_its_text(taken: Path) -> None:
+    vocabulary = WordPieces(taken / "ours/source.model")
     assert [vocabulary.subword(n) for n in (PAD, BOS, EOS, UNK)] == ["[PAD]", "[CLS]", "[SEP]", "[UNK]"]
     assert {vocabulary.subword(n) for n in range(len(vocabulary))} == {*SUBWORDS}
     rows = vocabulary.encode(["the cat\tthe dog", "dogs"])
@@ -95,68 +104,54 @@ def test_special_subwords_stand_where_ours_do_and_every_other_keeps_its_text(tmp
     assert ids.tolist() == [*rows[0], *rows[1]] and lengths.tolist() == [7, 4]
 
 
-def test_a_span_is_of_the_characters_of_its_subword(tmp_path: Path) -> None:
-    made(tmp_path / "theirs", {})
-    import_bert(tmp_path / "theirs", tmp_path / "ours")
+def test_a_span_is_of_the_characters_of_its_subword(taken: Path) -> None:
     sentence = "The  dogs, sleeping"
-    ids, spans = vocabulary_of(tmp_path / "ours/source.model").spans(sentence)
+    ids, spans = vocabulary_of(taken / "ours/source.model").spans(sentence)
     assert [sentence[start:end].lower() for start, end in spans] == ["the", "dog", "s", ",", "sleep", "ing"]
     assert len(ids) == 6
 
 
-def test_the_labels_are_those_of_its_config_in_its_order_or_those_given(tmp_path: Path) -> None:
-    made(tmp_path / "theirs", {})
-    import_bert(tmp_path / "theirs", tmp_path / "ours")
-    assert Labels(tmp_path / "ours/target.model").words == ["neutral", "entailment", "contradiction"]
-    labels = opened(tmp_path / "ours/target.model").arrays(["contradiction", "entailment"])[0]
+def test_the_labels_are_those_of_its_config_in_its_order_or_those_given(taken: Path, tmp_path: Path) -> None:
+    assert Labels(taken / "ours/target.model").words == ["neutral", "entailment", "contradiction"]
+    labels = opened(taken / "ours/target.model").arrays(["contradiction", "entailment"])[0]
     assert labels.tolist() == [2, 1]
-    import_bert(tmp_path / "theirs", tmp_path / "named", ["yes", "maybe", "no"])
+    import_bert(taken / "theirs", tmp_path / "named", ["yes", "maybe", "no"])
     assert Labels(tmp_path / "named/target.model").words == ["yes", "maybe", "no"]
 
 
-@pytest.mark.parametrize("kind", ["BertModel", "BertForPreTraining"])
-def test_a_model_without_a_classifier_gets_one_that_is_to_be_trained(tmp_path: Path, kind: str) -> None:
-    tokeniser, folder = save_tokeniser(tmp_path / "theirs"), tmp_path / "theirs"
-    model = save_bert(folder, kind)
-    with pytest.raises(UserError, match="has no classifier, so its labels are unknown: name the ones to learn"):
-        labels_of(read_bert(folder))
-    for out in ("ours", "again"):
-        said = import_bert(folder, tmp_path / out, ["a", "b", "c", "d"])
-        assert said.startswith("The model came without a classifier: a random one is added,")
-    ours, again = (load_classifier(tmp_path / out) for out in ("ours", "again"))
-    inner = model.bert if kind == "BertForPreTraining" else model
-    with torch.no_grad():
-        pooled = inner(**encoded(tokeniser, EXAMPLES)).pooler_output
-        expected = pooled @ ours.projection.weight.T + ours.projection.bias
-    torch.testing.assert_close(
-        logits_of(ours, vocabulary_of(tmp_path / "ours/source.model")), expected, rtol=0, atol=1e-5
-    )
-    assert ours.projection.weight.shape == (4, 12) and ours.projection.weight.std() > 0.005
-    torch.testing.assert_close(ours.projection.weight, again.projection.weight, rtol=0, atol=0)
+BOTH = "a pooler and a classifier: random ones are added, which predict nothing until"
+ONE = "a classifier: a random one is added, which predicts nothing until"
 
 
-@pytest.mark.parametrize("kind", ["BertModel", "BertForMaskedLM", "BertForTokenClassification"])
-def test_a_model_without_a_pooler_gets_one_that_is_to_be_trained_unless_it_has_a_classifier(
-    tmp_path: Path, kind: str
+@pytest.mark.parametrize(
+    ("kind", "pooler", "lacking"),
+    [
+        ("BertModel", True, ONE),
+        ("BertForPreTraining", True, ONE),
+        ("BertModel", False, BOTH),
+        ("BertForMaskedLM", True, BOTH),
+    ],
+)
+def test_a_model_without_a_classifier_or_a_pooler_gets_those_that_are_to_be_trained(
+    tmp_path: Path, *, kind: str, pooler: bool, lacking: str
 ) -> None:
     tokeniser, folder = save_tokeniser(tmp_path / "theirs"), tmp_path / "theirs"
-    model = save_bert(folder, kind, pooler=kind != "BertModel")
-    assert not [name for name in model.state_dict() if "pooler" in name]
-    if kind == "BertForTokenClassification":
-        with pytest.raises(UserError, match=r"theirs has a classifier that reads no pooler, like a .*: give the"):
-            import_bert(folder, tmp_path / "ours", ["a", "b", "c"])
-        return
+    model = save_bert(folder, kind, pooler=pooler)
+    with pytest.raises(UserError, match="has no classifier, so its labels are unknown: name the ones to learn"):
+        labels_of(read_bert(folder))
     said = import_bert(folder, tmp_path / "ours", ["a", "b", "c", "d"])
-    assert said.startswith("The model came without a pooler and a classifier: random ones are added,")
+    assert said.startswith(f"The model came without {lacking}")
     assert said in (tmp_path / "ours/README.md").read_text(encoding="utf-8")
     ours = load_classifier(tmp_path / "ours")
     with torch.no_grad():
-        states = (model if kind == "BertModel" else model.bert)(**encoded(tokeniser, EXAMPLES)).last_hidden_state
-        pooled = torch.tanh(states[:, 0] @ ours.pooler.weight.T + ours.pooler.bias)
+        outputs = (model if kind == "BertModel" else model.bert)(**encoded(tokeniser, EXAMPLES))
+        read = torch.tanh(outputs.last_hidden_state[:, 0] @ ours.pooler.weight.T + ours.pooler.bias)
+        pooled = read if lacking == BOTH else outputs.pooler_output
         expected = pooled @ ours.projection.weight.T + ours.projection.bias
     found = logits_of(ours, vocabulary_of(tmp_path / "ours/source.model"))
     torch.testing.assert_close(found, expected, rtol=0, atol=1e-5)
     assert (expected[0] - expected[1]).abs().max() > 1e-4
+    assert ours.projection.weight.shape == (4, 12) and ours.projection.weight.std() > 0.005
 
 
 def test_what_is_drawn_anew_is_as_bert_draws_it_and_hangs_on_the_seed_alone(tmp_path: Path) -> None:
@@ -204,13 +199,9 @@ def test_a_model_goes_back_to_transformers_with_zeros_for_heads_that_were_cut_ou
 
 
 def fewer_words(folder: Path) -> None:
-    tokeniser = read_json(folder / "tokenizer.json")["model"]
+    tokeniser = read_json(folder / WORD_PIECES)["model"]
     tokeniser["vocab"].pop(SUBWORDS[-1])
-    changed(folder / "tokenizer.json", model=tokeniser)
-
-
-def by_merges(folder: Path) -> None:
-    changed(folder / "tokenizer.json", model={"type": "BPE", "vocab": {}, "merges": []})
+    changed(folder / WORD_PIECES, model=tokeniser)
 
 
 BAD: tuple[tuple[dict[str, Any] | Callable[[Path], object], str], ...] = (
@@ -227,45 +218,30 @@ BAD: tuple[tuple[dict[str, Any] | Callable[[Path], object], str], ...] = (
     ({"id2label": {"0": "LABEL_0", "1": "LABEL_1", "2": "x"}}, r"does not say what"),
     ({"id2label": {"0": "a", "1": "b"}}, r"has 3 labels, and not 2: name them"),
     ({"id2label": {"0": "a", "1": "A", "2": "b"}}, r"has the labels a, a, b, not two"),
-    (lambda f: (f / "config.json").unlink(), r"has no config\.json: copy it from where the model is from"),
-    (lambda f: (f / "model.safetensors").unlink(), r"has no model\.safetensors"),
-    (lambda f: (f / "tokenizer.json").unlink(), r"has neither tokenizer\.json nor vocab\.txt: copy one"),
-    (
-        lambda f: (f / "model.safetensors").rename(f / "pytorch_model.bin"),
-        r"has pickled weights, .* BertForSequenceClassification\.from_pretrained",
-    ),
-    (
-        fewer_words,
-        r"vocabulary that does not fit its weights, 30 subwords for 31 rows: take all files from the same model",
-    ),
-    (by_merges, r"tokenizer\.json has a BPE tokeniser, not the WordPiece of a BERT"),
-    (
-        lambda f: rename(f, ("pooler", "pouler")),
-        r"has a classifier that reads no pooler, like .*: give the folder of a BertForSequenceClassification, or",
-    ),
-    (
-        lambda f: rename(f, ("pooler.dense.bias", "pooler.dense.bios")),
-        r"has no weights called bert\.pooler\.dense\.bias: copy model\.safetensors again",
-    ),
-    (
-        lambda f: rename(f, ("classifier.bias", "classifier.bios")),
-        r"has no weights called classifier\.bias: copy model\.safetensors again",
-    ),
+    (lambda f: (f / CONFIG).unlink(), r"has no config\.json: copy it from where the model is from"),
+    (lambda f: (f / WEIGHTS).unlink(), r"has no model\.safetensors"),
+    (lambda f: (f / WORD_PIECES).unlink(), r"has neither tokenizer\.json nor vocab\.txt: copy one"),
+    (lambda f: (f / WEIGHTS).rename(f / PICKLED), r"has pickled weights, .* BertForSequenceClassification\.from_"),
+    (fewer_words, r"vocabulary that does not fit its weights, 30 subwords for 31 rows: take all files"),
+    (lambda f: changed(f / WORD_PIECES, model={"type": "BPE", "vocab": {}}), r"json has a BPE tokeniser, not the"),
+    (lambda f: rename(f, ("pooler", "pouler")), r"has a classifier that reads no pooler, like .*: give the folder"),
+    (lambda f: rename(f, ("pooler.dense.bias", "x")), r"no weights called bert\.pooler\.dense\.bias: copy model"),
+    (lambda f: rename(f, ("classifier.bias", "x")), r"has no weights called classifier\.bias: copy model"),
 )
 """Changes to config.json, or to the folder, and what is said."""
 
 
 @pytest.mark.parametrize(("spoil", "words"), BAD)
 def test_a_folder_with_a_fault_is_refused_in_one_sentence_and_nothing_is_left(
-    tmp_path: Path, spoil: dict[str, Any] | Callable[[Path], object], words: str
+    taken: Path, tmp_path: Path, spoil: dict[str, Any] | Callable[[Path], object], words: str
 ) -> None:
-    made(tmp_path / "theirs", {})
+    folder = shutil.copytree(taken / "theirs", tmp_path / "theirs")
     if isinstance(spoil, dict):
-        changed(tmp_path / "theirs/config.json", **spoil)
+        changed(folder / CONFIG, **spoil)
     else:
-        spoil(tmp_path / "theirs")
+        spoil(folder)
     with pytest.raises(UserError, match=words) as caught:
-        import_bert(tmp_path / "theirs", tmp_path / "ours")
+        import_bert(folder, tmp_path / "ours")
     assert "\n" not in str(caught.value)
     assert [path.name for path in tmp_path.iterdir()] == ["theirs"]
 
@@ -294,10 +270,8 @@ def test_a_name_on_the_hub_is_fetched_file_by_file(tmp_path: Path, monkeypatch: 
     torch.testing.assert_close(ours, theirs(model, tokeniser), rtol=0, atol=1e-5)
 
 
-def test_a_damaged_vocabulary_is_refused(tmp_path: Path) -> None:
-    made(tmp_path / "theirs", {})
-    import_bert(tmp_path / "theirs", tmp_path / "ours")
-    path = tmp_path / "ours/source.model"
+def test_a_damaged_vocabulary_is_refused(taken: Path, tmp_path: Path) -> None:
+    path = shutil.copytree(taken / "ours", tmp_path / "ours") / "source.model"
     path.write_bytes(path.read_bytes().replace(b"cat", b"cot"))
     with pytest.raises(UserError, match=r"source\.model holds no WordPieces, or .* is damaged"):
         vocabulary_of(path)

@@ -1,4 +1,4 @@
-"""An imported Marian model equals that of transformers: subwords, logits, results of greedy and beam search."""
+"""What goes along with an imported Marian model: origin, search, prefix, text; a folder that is none is refused."""
 
 from __future__ import annotations
 
@@ -18,189 +18,61 @@ import torch
 
 from heads.__main__ import main
 from heads.base.files import UserError, read_json, write_json
+from heads.base.marian import CONFIG, GENERATION, INDEX, PICKLED, SOURCE_SPM, TARGET_SPM, VOCAB, WEIGHTS
 from heads.formats.registry import format_of
-from heads.model.folder import load_folder
-from heads.model.transformer import Transformer
-from heads.text.batches import make_batch
-from heads.text.special_ids import BOS, EOS, PAD, UNK
+from heads.text.special_ids import EOS, UNK
 from heads.text.vocabulary import Vocabulary
-from heads.translation.beam_search import LENGTH_OFFSET, NEVER, beam_search, length_limit
+from heads.translation.beam_search import LENGTH_OFFSET, NEVER, beam_search
+from heads.translation.downloads import folder_of
 from heads.translation.export import export
-from heads.translation.from_hub import folder_of
-from heads.translation.from_marian import Numbering, numberings_of
+from heads.translation.from_marian import numberings_of
 from heads.translation.marian_folder import read_marian
 from heads.translation.model_folder import search_of
-from heads.translation.readers import import_model
+from heads.translation.opening import import_model
 from heads.translation.stream import open_translator
-from marian_models import SENTENCES, changed, drawn, save_marian, save_tokeniser, transformers
+from marian_models import SENTENCES, changed, save_marian, save_tokeniser, transformers
 from small_server import serving_folder
-
-SHAPES: dict[str, dict[str, Any]] = {
-    "as OPUS-MT": {},
-    "separate vocabularies": {"separate": True, "share_encoder_decoder_embeddings": False},
-    "nothing tied": {"separate": True, "share_encoder_decoder_embeddings": False, "tie_word_embeddings": False},
-    "one vocabulary, two embeddings": {"share_encoder_decoder_embeddings": False},
-    "without scaling, gelu": {"scale_embedding": False, "activation_function": "gelu"},
-    "relu, deep encoder": {"activation_function": "relu", "encoder_layers": 4, "decoder_layers": 1},
-    "half precision, in shards": {"half": True, "shards": "8KB"},
-}
-
-
-def made(folder: Path, changes: dict[str, Any]) -> tuple[Any, Any]:
-    """A folder of transformers, and its tokeniser and model."""
-    changes = dict(changes)
-    return save_tokeniser(folder, separate=changes.pop("separate", False)), save_marian(folder, biases=0.4, **changes)
-
-
-@pytest.fixture(scope="module", params=SHAPES)
-def pair(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> tuple[Any, Transformer, tuple[Numbering, Numbering]]:
-    """Their model, ours, and the numbering of its subwords."""
-    folder = tmp_path_factory.mktemp("marian")
-    _, theirs = made(folder / "theirs", SHAPES[request.param])
-    import_model(str(folder / "theirs"), folder / "ours")
-    return theirs, load_folder(folder / "ours"), numberings_of(read_marian(folder / "theirs"))
-
-
-@torch.inference_mode()
-def test_logits_are_those_of_transformers(pair: tuple[Any, Transformer, tuple[Numbering, Numbering]]) -> None:
-    theirs, ours, (source, target) = pair
-    sources = drawn([9, 4, 1, 7], len(source.rows), 3)
-    targets = drawn([5, 11, 3, 1], len(target.rows), 4)
-    batch = make_batch(*([np.array(ids, np.int32) for ids in side] for side in (sources, targets)))
-    found = ours.projection(ours(batch.source, batch.source_mask, batch.target_input))
-    expected = theirs(
-        input_ids=torch.tensor(source.rows)[batch.source],
-        attention_mask=batch.source_mask.long(),
-        decoder_input_ids=torch.tensor(target.rows)[batch.target_input],
-    ).logits
-    real = batch.target_mask
-    ordered = expected[..., list(target.rows)]
-    assert float((found - ordered)[real][:, EOS:].abs().max()) < 1e-5
-    start = found[real][:, [PAD, BOS]].logsumexp(-1)
-    assert float((start - expected[real][:, target.rows[BOS]]).abs().max()) < 1e-5
-    log_probs = expected.log_softmax(-1)[..., list(target.rows)]
-    assert float((found.log_softmax(-1) - log_probs)[real][:, EOS:].abs().max()) < 1e-5
-
-
-SEARCHES = [(1, 0.0, NEVER), (4, 0.0, NEVER), (4, 2.0, NEVER), (4, 2.0, False), (2, 2.0, False), (4, 2.0, True)]
-"""Beam size, length penalty and when to stop; the last four differ on the first of the shapes."""
-
-
-@torch.inference_mode()
-@pytest.mark.parametrize(("beam", "alpha", "early_stopping"), SEARCHES)
-def test_the_search_finds_what_transformers_finds(
-    pair: tuple[Any, Transformer, tuple[Numbering, Numbering]], *, beam: int, alpha: float, early_stopping: bool | str
-) -> None:
-    theirs, ours, (source, target) = pair
-    lengths = set()
-    for ids in drawn([3, 5, 8, 2, 6, 4], len(source.rows), 5):
-        subwords = torch.tensor([[*ids, EOS]])
-        how: dict[str, Any] = {"length_penalty": alpha, "early_stopping": early_stopping}
-        [found] = beam_search(
-            ours, subwords, torch.ones_like(subwords, dtype=torch.bool), beam=beam, length_offset=0, **how
-        )
-        # Random models are cut off, where EOS costs nothing on their side: a penalty of one gives other results.
-        # benchmarks/marian_search.py compares trained models.
-        limit = length_limit(subwords.shape[1])
-        expected = theirs.generate(
-            input_ids=torch.tensor(source.rows)[subwords],
-            num_beams=beam,
-            do_sample=False,
-            max_new_tokens=limit,
-            forced_eos_token_id=target.rows[EOS],
-            bad_words_ids=[[target.rows[PAD]], [target.rows[UNK]]],
-            **(how if beam > 1 else {}),
-        )[0].tolist()
-        kept = expected[1 : expected.index(target.rows[EOS])]
-        assert [target.rows[number] for number in found] == kept
-        lengths.add(len(kept))
-    assert len(lengths) > 1
-
-
-@pytest.mark.parametrize("kind", ["unigram", "bpe"])
-@pytest.mark.parametrize("separate", [False, True])
-def test_subwords_are_those_of_the_tokeniser(kind: str, *, separate: bool, tmp_path: Path) -> None:
-    tokeniser = save_tokeniser(tmp_path / "theirs", kind=kind, separate=separate)
-    save_marian(tmp_path / "theirs", share_encoder_decoder_embeddings=not separate)
-    import_model(str(tmp_path / "theirs"), tmp_path / "ours")
-    numberings = numberings_of(read_marian(tmp_path / "theirs"))
-    draw = np.random.default_rng(1)
-    letters = [*"abcdefghijklmnopqrstuvwxyzäüß .,!?", "☃", "  ", "É", "ﬁ"]
-    unknown = 0
-    for side, ours in zip(("source", "target"), numberings, strict=True):
-        words = " ".join(SENTENCES["source"] + SENTENCES["target"]).split()
-        texts = [" ".join(draw.choice(words, draw.integers(1, 9))) for _ in range(200)]
-        texts += ["".join(draw.choice(letters, draw.integers(1, 30))) for _ in range(300)]
-        expected = tokeniser(texts)["input_ids"] if side == "source" else tokeniser(text_target=texts)["input_ids"]
-        vocabulary = Vocabulary(tmp_path / f"ours/{side}.model")
-        assert len(vocabulary) == len(ours.rows)
-        found = vocabulary.encode(texts)
-        assert [[*(ours.rows[i] for i in ids), ours.rows[EOS]] for ids in found] == expected
-        assert [vocabulary.spans(text)[0] for text in texts] == found
-        unknown += sum(ids.count(UNK) for ids in found[:200])
-    assert unknown > 20, "subwords that the vocabulary lacks are met"
 
 
 @pytest.fixture(scope="module")
 def good(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder that can be imported; only to be copied."""
     folder = tmp_path_factory.mktemp("good") / "opus-mt-en-de"
-    made(folder, {})
+    save_tokeniser(folder)
+    save_marian(folder, biases=0.4)
     card = "---\nlanguage: [en, de]\nlicense: apache-2.0\ntags:\n- translation\n---\nlicense: no\n"
     (folder / "README.md").write_text(card, encoding="utf-8")
     return folder
 
 
 BAD: tuple[tuple[str, dict[str, Any] | Callable[[Path], object], str], ...] = (
-    (
-        "config.json",
-        {"model_type": "t5"},
-        "config.json describes t5, which is not supported: give a model of type marian, m2m",
-    ),
-    ("source.spm", Path.unlink, "has no source.spm: copy it from where the model is from"),
-    ("vocab.json", Path.unlink, "has no vocab.json"),
-    ("target.spm", lambda p: p.write_bytes(b"\xff" * 50), "spm is not a SentencePiece"),
-    ("target.spm", lambda p: p.write_bytes(b""), "spm is not a SentencePiece"),
-    ("vocab.json", lambda p: changed(p, **{"one more": len(read_json(p))}), "rows of model.encoder"),
-    ("vocab.json", {"one more": 3}, "does not number its subwords from 0 on"),
-    ("config.json", {"activation_function": "gelu_new"}, "'gelu_new', and not one"),
-    ("config.json", {"decoder_attention_heads": 4}, "attention_heads is 3 and 4"),
-    ("config.json", {"dropout": None}, "dropout is None: it must be at least 0"),
-    ("config.json", {"attention_dropout": 3}, "attention_dropout is 3: it must"),
-    ("generation_config.json", {"num_beams": 0}, "num_beams of its generation is 0, which no"),
-    ("generation_config.json", {"num_beams": True}, "num_beams of its generation is True"),
-    ("generation_config.json", {"num_beams": "a"}, "num_beams of its generation is 'a'"),
-    ("generation_config.json", {"length_penalty": float("nan")}, "length_penalty of its"),
-    ("generation_config.json", {"early_stopping": "maybe"}, "is 'maybe', which no"),
-    ("config.json", {"encoder_layers": "two"}, "encoder_layers is 'two'"),
-    ("config.json", {"encoder_layers": 3}, "no weights called model.encoder.layers.2"),
-    ("config.json", {"encoder_ffn_dim": 15, "decoder_ffn_dim": 15}, "are 14 x 12 and not"),
-    ("config.json", {"decoder_start_token_id": 0}, "start 0 and the end 0 are not ids of their own"),
-    (
-        "config.json",
-        {"pad_token_id": 900, "decoder_start_token_id": 900},
-        "padding 900, the decoder's start 900 and the end 0 are not ids",
-    ),
-    ("config.json", lambda p: p.write_text("{"), "config.json is not valid JSON"),
-    ("model.safetensors", lambda p: p.write_bytes(p.read_bytes()[:-9]), "missing or damaged"),
-    ("model.safetensors", Path.unlink, "has no model.safetensors"),
-    (
-        "model.safetensors",
-        lambda p: p.rename(p.with_name("pytorch_model.bin")),
-        "pickled weights, which may run code and are not opened",
-    ),
-    (
-        "model.safetensors.index.json",
-        lambda p: p.write_text('{"weight_map": {"x": "../model.safetensors"}}'),
-        "names no files beside it",
-    ),
-    (
-        "model.safetensors.index.json",
-        lambda p: p.write_text('{"weight_map": {"x": "model-1.safetensors"}}'),
-        "model-1.safetensors is missing or damaged",
-    ),
+    (CONFIG, {"model_type": "t5"}, "describes t5, which is not supported: give a model of type marian, m2m"),
+    (SOURCE_SPM, Path.unlink, "has no source.spm: copy it from where the model is from"),
+    (VOCAB, Path.unlink, "has no vocab.json"),
+    (TARGET_SPM, lambda p: p.write_bytes(b"\xff" * 50), "spm is not a SentencePiece"),
+    (TARGET_SPM, lambda p: p.write_bytes(b""), "spm is not a SentencePiece"),
+    (VOCAB, lambda p: changed(p, **{"one more": len(read_json(p))}), "rows of model.encoder"),
+    (VOCAB, {"one more": 3}, "does not number its subwords from 0 on"),
+    (CONFIG, {"activation_function": "gelu_new"}, "'gelu_new', and not one"),
+    (CONFIG, {"decoder_attention_heads": 4}, "attention_heads is 3 and 4"),
+    (CONFIG, {"dropout": None}, "dropout is None: it must be at least 0"),
+    (CONFIG, {"attention_dropout": 3}, "attention_dropout is 3: it must"),
+    (GENERATION, {"num_beams": 0}, "num_beams of its generation is 0, which no"),
+    (GENERATION, {"num_beams": True}, "num_beams of its generation is True"),
+    (GENERATION, {"num_beams": "a"}, "num_beams of its generation is 'a'"),
+    (GENERATION, {"length_penalty": float("nan")}, "length_penalty of its"),
+    (GENERATION, {"early_stopping": "maybe"}, "is 'maybe', which no"),
+    (CONFIG, {"encoder_layers": "two"}, "encoder_layers is 'two'"),
+    (CONFIG, {"encoder_layers": 3}, "no weights called model.encoder.layers.2"),
+    (CONFIG, {"encoder_ffn_dim": 15, "decoder_ffn_dim": 15}, "are 14 x 12 and not"),
+    (CONFIG, {"decoder_start_token_id": 0}, "start 0 and the end 0 are not ids of their own"),
+    (CONFIG, {"pad_token_id": 900, "decoder_start_token_id": 900}, "start 900 and the end 0 are not ids"),
+    (CONFIG, lambda p: p.write_text("{"), "config.json is not valid JSON"),
+    (WEIGHTS, lambda p: p.write_bytes(p.read_bytes()[:-9]), "missing or damaged"),
+    (WEIGHTS, Path.unlink, "has no model.safetensors"),
+    (WEIGHTS, lambda p: p.rename(p.with_name(PICKLED)), "pickled weights, which may run code and are not opened"),
+    (INDEX, lambda p: p.write_text('{"weight_map": {"x": "../model.safetensors"}}'), "names no files beside it"),
+    (INDEX, lambda p: p.write_text('{"weight_map": {"x": "model-1.safetensors"}}'), "1.safetensors is missing or"),
 )
 """A file, changes to its JSON or what else is done to it, and what is said."""
 
@@ -223,12 +95,6 @@ def test_a_folder_that_is_no_marian_model_is_one_sentence_and_leaves_nothing(
     said = capfd.readouterr().err
     assert said.startswith("error: ") and said.count("\n") == 1 and sentence in said
     assert not (tmp_path / "out").exists() or [*(tmp_path / "out").iterdir()] == []
-
-
-def test_a_folder_that_is_there_already_is_not_written_over(good: Path, tmp_path: Path) -> None:
-    (tmp_path / "ours").mkdir()
-    with pytest.raises(UserError, match="is already there"):
-        import_model(str(good), tmp_path / "ours")
 
 
 def test_where_a_model_is_from_and_its_licence_go_along_into_exports(
@@ -330,14 +196,14 @@ def test_a_name_on_the_hub_is_fetched_file_by_file_and_without_a_network_told_wh
     good: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    shutil.copytree(good, tmp_path / "site/Some-Lab/opus-mt-en-de/resolve/main")
-    (tmp_path / "site/Some-Lab/opus-mt-en-de/resolve/main/tokenizer_config.json").unlink()
+    files = shutil.copytree(good, tmp_path / "site/Some-Lab/opus-mt-en-de/resolve/main")
+    (files / "tokenizer_config.json").unlink()
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     name = Path("Some-Lab/opus-mt-en-de")
     with serving_folder(tmp_path / "site") as hub:
         folder = folder_of(name, hub)
         import_model(str(name), tmp_path / "ours")
-        (tmp_path / "site/Some-Lab/opus-mt-en-de/resolve/main/source.spm").unlink()
+        (files / "source.spm").unlink()
         assert folder_of(name, hub) == folder == tmp_path / "cache/heads/hub" / name
         assert format_of(name.as_posix())[1] == folder  # as planning finds it
         assert main(["import", name.as_posix()]) == 0
@@ -345,7 +211,6 @@ def test_a_name_on_the_hub_is_fetched_file_by_file_and_without_a_network_told_wh
         shutil.rmtree(folder)
         with pytest.raises(UserError, match=r"fetch config\.json, vocab\.json.*answers 404"):
             folder_of(name, hub)
-        files = tmp_path / "site/Some-Lab/opus-mt-en-de/resolve/main"
         shutil.copyfile(good / "source.spm", files / "source.spm")
         (files / "model.safetensors").rename(files / "pytorch_model.bin")
         with pytest.raises(

@@ -14,7 +14,7 @@ import pytest
 from heads.base.files import UserError
 from heads.base.packaged import place_of
 from heads.config.texts import Distillations
-from heads.translation.from_mozilla import place_with_network
+from heads.translation.downloads import place_with_network
 from small_server import serving_folder
 
 NAME = "firefox/en-de"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -29,7 +28,7 @@ from heads.translation.export import export
 from heads.translation.to_ctranslate2 import agreement_of_ctranslate2, write_ctranslate2
 from heads.translation.to_huggingface import write_huggingface
 from heads.translation.to_onnx import agreement_of_onnx, write_onnx
-from model_folders import OPEN, SOURCE, Experiment, found_by, opinionated, post_norm
+from model_folders import OPEN, SOURCE, Experiment, found_by, opinionated, output_of, post_norm
 
 LATER = {kind: layers[::-1] for kind, layers in {**OPEN, "dec_enc": [[True] * 3, [False] * 3]}.items()}
 """The second layer of each stack has the most."""
@@ -121,22 +120,13 @@ def test_graphs_of_a_recurrent_decoder_give_our_probabilities_and_the_script_fin
 
 
 def test_what_other_formats_have_no_recurrent_decoder_for_is_refused(experiment: Experiment, tmp_path: Path) -> None:
-    model = opinionated(seed=1, pre_norm=False, **RECURRENT)
-    with pytest.raises(
-        UserError,
-        match=r"^CTranslate2 does not support this model's recurrent decoder: export it with --format onnx\.$",
-    ):
-        write_ctranslate2(model, experiment.vocabularies(), tmp_path)
-    with pytest.raises(
-        UserError,
-        match=r"^transformers' Marian does not support this model's recurrent decoder: use another --format\.$",
-    ):
-        write_huggingface(model, experiment.vocabularies(), (4, 0.6), tmp_path)
+    model, known = opinionated(seed=1, pre_norm=False, **RECURRENT), experiment.vocabularies()
+    with pytest.raises(UserError, match=r"^CTranslate2 does not .* recurrent decoder: export it with --format onnx\.$"):
+        write_ctranslate2(model, known, tmp_path)
     other = opinionated(seed=1, pre_norm=False, positions="tensor2tensor")
-    with pytest.raises(
-        UserError, match=r"Marian does not have the position signals of this model: use another --format\.$"
-    ):
-        write_huggingface(other, experiment.vocabularies(), (4, 0.6), tmp_path)
+    for one, lacks in ((model, "support this model's recurrent decoder"), (other, "have the position signals of this")):
+        with pytest.raises(UserError, match=f"^transformers' Marian does not {lacks}.*: use another --format"):
+            write_huggingface(one, known, (4, 0.6), tmp_path)
 
 
 def test_the_script_beside_the_graphs_translates_a_text_without_this_project(
@@ -144,18 +134,10 @@ def test_the_script_beside_the_graphs_translates_a_text_without_this_project(
 ) -> None:
     out = tmp_path / "out"
     assert main(["export", str(experiment.pruned), "--format", "onnx", "-o", str(out)]) == 0
-    told = subprocess.run(
-        [sys.executable, "-I", out / "translate.py", "--beam", "4", "--length-penalty", "0.6"],
-        input="".join(f"{line}\n" for line in SOURCE),
-        capture_output=True,
-        encoding="utf-8",
-        check=True,
-        cwd=tmp_path,
-        timeout=300,
-    )
+    told = output_of(["-I", out / "translate.py", "--beam", "4", "--length-penalty", "0.6"], tmp_path, SOURCE)
     known = experiment.vocabularies()
     expected = known[1].decode(found_by(load_folder(experiment.pruned), known[0].encode(SOURCE)))
-    assert told.stdout.splitlines() == expected
+    assert told == expected
     files = {"encoder.onnx", "step.onnx", "translate.py"}
     assert {path.name for path in out.iterdir()} == files | {
         *("source.model", "target.model", "heads.tsv", "origin.json", "bleu.json", "README.md")
@@ -204,21 +186,15 @@ def test_differences_are_the_largest_over_all_subwords_and_a_number_that_is_none
 @pytest.mark.parametrize(
     ("flags", "sentence"),
     [
-        (
-            ["--quantization", "int8"],
-            "--quantization int8 needs --format ctranslate2: use it, or remove --quantization.",
-        ),
-        (["--alignment", "x"], "--alignment needs --format ctranslate2: use it, or remove --alignment."),
-        (
-            ["--sentences", "x.txt"],
-            "--sentences needs a format other than folder: add --format, or remove --sentences.",
-        ),
+        ("--quantization int8", "--quantization int8 needs --format ctranslate2: use it, or remove --quantization."),
+        ("--alignment x", "--alignment needs --format ctranslate2: use it, or remove --alignment."),
+        ("--sentences x", "--sentences needs a format other than folder: add --format, or remove --sentences."),
     ],
 )
 def test_flags_that_mean_nothing_are_refused(
-    flags: list[str], sentence: str, experiment: Experiment, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+    flags: str, sentence: str, experiment: Experiment, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["export", str(experiment.pruned), "-o", str(tmp_path / "out"), *flags]) == 1
+    assert main(["export", str(experiment.pruned), "-o", str(tmp_path / "out"), *flags.split()]) == 1
     assert sentence in capfd.readouterr().err
 
 

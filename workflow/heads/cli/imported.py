@@ -12,7 +12,7 @@ from heads.model.grown import with_self_attention
 from heads.training.devices import label_of
 from heads.training.job import run_job, save_untrained
 from heads.training.optimizers import NO_NEW_WEIGHTS, NewWeights
-from heads.translation.readers import READERS, Wishes
+from heads.translation.opening import READERS, Wishes
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -6,7 +6,7 @@ from heads.base.names import TASK, TRANSLATION
 from heads.cli._flags import add_path_argument, add_settings_argument, settings_of
 from heads.config.trainings import BaselineSettings
 from heads.formats.registry import format_of
-from heads.translation.readers import READERS, Wishes
+from heads.translation.opening import READERS, Wishes
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

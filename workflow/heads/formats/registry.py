@@ -1,6 +1,6 @@
 """The formats of other toolkits' models, as far as planning needs them: the format of a folder, its files.
 
-`heads.translation.readers` has their readers. A new format is one line in FORMATS, and one there.
+`heads.translation.opening` has their readers. A new format is one line in FORMATS, and one there.
 """
 
 from __future__ import annotations
@@ -40,17 +40,14 @@ def _has_config(folder: Path) -> bool:
 
 
 def _heads_of_firefox(place: Path) -> Heads:
-    """Layers and heads per layer for each kind of attention, from the options in the model file.
-
-    Empty if the file cannot be read: the import says what is wrong.
-    """
+    """Layers and heads per layer by kind of attention, from the options in the model file; empty if unreadable."""
     from heads.formats.marian_file import read
     from heads.formats.marian_shape import shape_of
 
     try:
         model = marian_parts.find_parts(place).model
         shape = shape_of(model, read(model).options())
-    except (UserError, ValueError):
+    except UserError:
         return {}
     layers = {"enc_self": shape.encoder_layers, "dec_self": shape.decoder_layers, "dec_enc": shape.decoder_layers}
     if shape.recurrent:

@@ -14,8 +14,7 @@ from heads.explore.page import page
 from heads.one_model.measuring import Measuring, Text
 from heads.one_model.page import content_of, notes_of, table_of
 from heads.training.devices import pick
-from heads.translation.opening import opened
-from heads.translation.readers import NO_LANGUAGES
+from heads.translation.opening import NO_LANGUAGES, opened
 from heads.translation.stream import Report
 
 

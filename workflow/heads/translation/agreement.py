@@ -11,9 +11,9 @@ from torch import Tensor
 from heads.base.files import UserError
 from heads.model.transformer import Transformer
 from heads.text.batches import make_batch
-from heads.text.special_ids import UNK
+from heads.text.special_ids import EOS, PAD, UNK
 from heads.text.vocabulary import Vocabulary
-from heads.translation.beam_search import beam_search
+from heads.translation.beam_search import greedy
 
 Pair = tuple[list[int], list[int]]
 """Subword ids of a source and its translation, without BOS and EOS."""
@@ -37,9 +37,9 @@ def pairs_of(model: Transformer, vocabulary: Vocabulary, sentences: Sequence[str
         sources = [ids[:MOST] for ids in vocabulary.encode(sentences) if ids]
         if not sources:
             raise UserError("the sentences to check the exported model with contain no words: give others.")
-        return [(ids, _translation(model, ids)) for ids in sources]
-    draw = np.random.default_rng(0)
-    shape = model.shape
+        batches = [torch.tensor([[*ids, EOS]]) for ids in sources]
+        return [(ids, greedy(model, batch, batch > PAD)[0]) for ids, batch in zip(sources, batches, strict=True)]
+    draw, shape = np.random.default_rng(0), model.shape
 
     def subwords(number: int) -> list[int]:
         return [int(i) for i in draw.integers(UNK + 1, number, draw.integers(1, LONGEST))]
@@ -72,6 +72,6 @@ def largest_difference(model: Transformer, pairs: Sequence[Pair], theirs: Sequen
     return float(torch.stack(differences).nan_to_num(nan=torch.inf).max())
 
 
-def _translation(model: Transformer, ids: list[int]) -> list[int]:
-    batch = make_batch([np.array(ids, np.int32)], [np.array([], np.int32)])
-    return beam_search(model, batch.source, batch.source_mask, beam=1, length_penalty=0.0)[0]
+def difference_of_models(model: Transformer, theirs: Transformer, pairs: Sequence[Pair]) -> float:
+    """Largest difference in a target subword's log-probability between our model and theirs, read again as ours."""
+    return largest_difference(model, pairs, [log_probabilities(theirs, pair) for pair in pairs])

@@ -120,11 +120,11 @@ def beam_search(
     for step in range(1, max(limits) + 1):
         logits = model.decode_next(search.live_tokens[:, :, -1], cache, gates, project).float()
         log_probs = _scored(logits, candidates, search.sentence).index_fill_(2, never, IMPOSSIBLE)
-        if step == 1:
-            _begin(log_probs, model.shape.first_subword)
-        if step >= min(limits):
-            _end(log_probs, ids, search.limit == step)
-        _extend(search, cache, log_probs, ids, best, step=step, divisor=penalty(step, length_penalty, length_offset))
+        if step == 1 and (first := model.shape.first_subword):
+            log_probs.fill_(IMPOSSIBLE)[:, :, first] = 0.0
+        if step >= min(limits):  # EOS alone is left to sentences at their limit
+            log_probs.masked_fill_((search.limit == step)[:, None, None] & (ids != EOS), IMPOSSIBLE)
+        _extend(search, cache, log_probs, ids, best, penalty(step, length_penalty, length_offset))
         longest = search.limit if early_stopping == NEVER else step
         over = _over(search, step, penalty(longest, length_penalty, length_offset), at_once=early_stopping is True)
         rows = (~over).nonzero()[:, 0]
@@ -148,17 +148,6 @@ def _scored(logits: Tensor, candidates: Candidates | None, sentence: Tensor) -> 
     return torch.log_softmax(logits, -1, out=logits)
 
 
-def _begin(log_probs: Tensor, subword: int) -> None:
-    """In log_probs [b, N, V], make certain the subword that every translation begins with, if there is one."""
-    if subword:
-        log_probs.fill_(IMPOSSIBLE)[:, :, subword] = 0.0
-
-
-def _end(log_probs: Tensor, ids: Tensor, over: Tensor) -> None:
-    """In log_probs [b, N, K], leave only EOS, of the subwords `ids` [K], to sentences that are `over` [b]."""
-    log_probs.masked_fill_(over[:, None, None] & (ids != EOS), IMPOSSIBLE)
-
-
 def _over(search: _Search, step: int, divisor: Any, *, at_once: bool) -> Tensor:
     """Which sentences [b] end after a step. divisor: of the best live score. at_once: with N finished hypotheses."""
     to_beat = search.done_scores[:, -1]
@@ -172,14 +161,7 @@ def penalty(length: Any, alpha: float, offset: int = LENGTH_OFFSET) -> Any:
 
 
 def _extend(
-    search: _Search,
-    cache: DecoderCache,
-    log_probs: Tensor,
-    ids: Tensor,
-    best: list[list[int]],
-    *,
-    step: int,
-    divisor: float,
+    search: _Search, cache: DecoderCache, log_probs: Tensor, ids: Tensor, best: list[list[int]], divisor: float
 ) -> None:
     """Take one step: of the 2N best continuations, finish those of the first N that end, and keep the N best others.
 
@@ -204,7 +186,7 @@ def _extend(
 
     search.live_scores, chosen = scores.masked_fill(ended, 2 * IMPOSSIBLE).topk(beam, 1)
     parent, token = parent.gather(1, chosen), token.gather(1, chosen)
-    history = search.live_tokens.gather(1, parent[:, :, None].expand(-1, -1, step))
+    history = search.live_tokens.gather(1, parent[:, :, None].expand_as(search.live_tokens))
     search.live_tokens = torch.cat([history, token[:, :, None]], 2)
     if beam > 1:
         cache.reorder(parent)

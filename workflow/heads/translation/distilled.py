@@ -19,10 +19,7 @@ BLOCK_LINES = 1000
 
 
 def drawn(lines: Iterable[str], number: int, after: int = 0) -> list[str]:
-    """The given number of distinct sentences of a text after the first `after`, in the order of `distinct`.
-
-    Raises UserError if there are fewer.
-    """
+    """So many `distinct` sentences of a text after the first `after`. Raises UserError if there are fewer."""
     clean = distinct(lines)
     if len(clean) < after + number:
         raise UserError(

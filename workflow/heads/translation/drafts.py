@@ -43,7 +43,7 @@ class Drafted:
     def __call__(self, gates: Gates | None) -> dict[int, list[int]]:
         """Subword ids of each translation by sentence number; the first call makes the drafts."""
         if not self.batches:
-            self.drafts = self._searched(self.pairs, gates)
+            self.drafts = search_pairs(self.model, self.pairs, self.settings, self.device, gates)
             self.batches = [*self._batches()]
             return self.drafts
         changed: list[int] = []
@@ -51,10 +51,8 @@ class Drafted:
             memory = self.prefixes.encode(place, batch.source, batch.source_mask, gates)
             same = said_again(self.model, batch, memory, gates).tolist()
             changed += [number for number, kept in zip(numbers, same, strict=True) if not kept]
-        return self.drafts | self._searched(self.pairs.only(sorted(changed)), gates)
-
-    def _searched(self, pairs: Pairs, gates: Gates | None) -> dict[int, list[int]]:
-        return search_pairs(self.model, pairs, self.settings, self.device, gates)
+        again = self.pairs.only(sorted(changed))
+        return self.drafts | search_pairs(self.model, again, self.settings, self.device, gates)
 
     def _batches(self) -> Iterator[tuple[list[int], Batch]]:
         drafts = {number: np.array(ids, np.int32) for number, ids in self.drafts.items()}
@@ -67,10 +65,7 @@ class Drafted:
 
 @torch.inference_mode()
 def said_again(model: Transformer, batch: Batch, memory: Tensor, gates: Gates | None) -> Tensor:
-    """Whether greedy search with these gates gives the batch's target for each sentence [B].
-
-    memory: encoder states [B, S, D].
-    """
+    """Whether greedy search with these gates gives each sentence's target [B]. memory: encoder states [B, S, D]."""
     states = model.decode(batch.target_input, memory, batch.source_mask, gates)
     logits = model.projection(states[batch.target_mask]).float()
     logits[:, list(NEVER_SAID)] = -torch.inf

@@ -16,12 +16,10 @@ from heads.model.head_removal import COLUMNS, head_rows
 from heads.model.shape import ModelShape, facts_of, shape_of
 from heads.text.encoding import vocabulary_of
 from heads.text.labels import Labels, write_labels
-from heads.text.vocabulary import facts_beside
 from heads.text.wordpieces import WordPieces, write_word_pieces
 from heads.translation.agreement import TOLERANCE
 from heads.translation.bert_folder import BertFolder, read_bert
-from heads.translation.encoder_uses import FOLDER_USE, use_of
-from heads.translation.export import export, exported_already, new_folder
+from heads.translation.export import copy_vocabularies, export, exported_already, new_folder
 from heads.translation.export_page import head_table
 from heads.translation.from_bert import (
     CLASSIFIER,
@@ -40,6 +38,51 @@ from heads.translation.to_onnx import agreement_of_encoder, write_encoder
 
 FORMATS = ("folder", "huggingface", "onnx")
 SOURCE, TARGET = VOCABULARIES
+
+FOLDER_USE = """`source.model` holds the subwords, `target.model` the labels in the order of the logits."""
+_ZEROS = (
+    """Pruned heads are zeros, as every layer of a BERT has the same number: the model is no smaller and no faster."""
+)
+_CHECKED = """When it was written, no {what} differed by more than {difference:.1e}{unit} from {those} of the
+model it was made from. `heads.tsv` lists the remaining heads, and `origin.json` says how the model was made."""
+_LABELS = {"what": "log-probability of a label", "unit": " nats", "those": "those"}
+_VECTORS = {"what": "part of a vector (of length 1)", "unit": "", "those": "that"}
+_CLASSIFY = """    pip install transformers torch
+
+```python
+from transformers import AutoTokenizer, BertForSequenceClassification
+
+tokenizer, model = AutoTokenizer.from_pretrained("."), BertForSequenceClassification.from_pretrained(".")
+batch = tokenizer(["A sentence."], ["What it is held against."], return_tensors="pt", padding=True)
+print([model.config.id2label[int(row.argmax())] for row in model(**batch).logits])
+```"""
+_EMBED = """    pip install transformers torch
+
+```python
+from transformers import AutoModel, AutoTokenizer
+
+tokenizer, model = AutoTokenizer.from_pretrained("."), AutoModel.from_pretrained(".", add_pooling_layer=False)
+batch = tokenizer(["A sentence.", "One that is longer."], return_tensors="pt", padding=True)
+real = batch["attention_mask"][:, :, None]
+vectors = (model(**batch).last_hidden_state * real).sum(1) / real.sum(1)
+vectors = vectors / vectors.norm(dim=-1, keepdim=True)
+print(vectors @ vectors.T)
+```"""
+_ONNX = """    pip install onnxruntime tokenizers numpy
+
+```python
+import numpy as np
+from onnxruntime import InferenceSession
+from tokenizers import Tokenizer
+
+tokenizer, session = Tokenizer.from_file("tokenizer.json"), InferenceSession("encoder.onnx")
+tokenizer.enable_padding(pad_id=0)
+batch = tokenizer.encode_batch(["A sentence.", "One that is longer."])
+ids = np.array([one.ids for one in batch])
+print(session.run(None, {{"source": ids, "source_mask": ids > 0}})[0])
+```
+
+Pruned heads are removed from its matrices."""
 
 
 def import_bert(pretrained: Path, out: Path, labels: Sequence[str] = ()) -> str:
@@ -93,9 +136,7 @@ def export_alone(folder: Path, out: Path, form: str = "folder", *, examples: Seq
     with new_folder(out) as stage:
         if form == "folder":
             save_folder(model, stage, facts, facts["provenance"])
-            for path in (place / name for name in VOCABULARIES):
-                for file in (path, facts_beside(path)):
-                    shutil.copyfile(file, stage / file.name)
+            copy_vocabularies(place, stage, with_facts=True)
         else:
             if not isinstance(vocabulary, WordPieces):
                 raise UserError(f"{folder} has its own subwords, not those of a BERT: export it with --format folder.")
@@ -113,7 +154,7 @@ def export_alone(folder: Path, out: Path, form: str = "folder", *, examples: Seq
             write_json(stage / "origin.json", facts["provenance"])
         if (place / PRETRAINED).is_dir():
             shutil.copytree(place / PRETRAINED, stage / PRETRAINED)
-        use = use_of(form, model.shape, difference)
+        use = _use_of(form, model.shape, difference)
         write_text(stage / "README.md", _page(model.shape, facts, labels.words, use))
     return difference
 
@@ -123,6 +164,16 @@ def export_any(folder: Path, out: Path, form: str, *, sentences: Sequence[str] =
     if shape_of(folder).alone:
         return export_alone(folder, out, form, examples=sentences)
     return export(folder, out, form, sentences=sentences, **options)
+
+
+def _use_of(form: str, shape: ModelShape, difference: float | None) -> str:
+    """Usage section of the README. difference: from our own model, or None if nothing was compared with it."""
+    if difference is None:
+        return FOLDER_USE
+    checked = _CHECKED.format(difference=difference, **(_LABELS if shape.classifies else _VECTORS))
+    if form == "onnx":
+        return "\n\n".join([_ONNX.format(), checked])
+    return "\n\n".join([_CLASSIFY if shape.classifies else _EMBED, f"{_ZEROS} {checked}"])
 
 
 def _page(shape: ModelShape, facts: Mapping[str, Any], labels: Sequence[str], use: str) -> str:

@@ -16,9 +16,12 @@ from heads.model.shape import facts_of
 from heads.model.transformer import Transformer
 from heads.text.vocabulary import Vocabulary, facts_beside
 from heads.text.wordpieces import ByteSubwords
-from heads.translation.agreement import Pair, pairs_of, rounding_of
-from heads.translation.aligning import ROWS, AligningHead, aligning_heads
+from heads.translation.agreement import Pair, difference_of_models, pairs_of, rounding_of
 from heads.translation.export_page import ALIGNMENT_USE, page, searched_with, use_of
+from heads.translation.fairseq_folder import read_fairseq
+from heads.translation.from_firefox import model_of_firefox, read_firefox
+from heads.translation.from_marian import model_of_marian
+from heads.translation.marian_folder import read_marian
 from heads.translation.model_folder import (
     PRETRAINED,
     SCORE,
@@ -28,10 +31,16 @@ from heads.translation.model_folder import (
     score_of,
     vocabulary_folder,
 )
-from heads.translation.to_ctranslate2 import agreement_of_ctranslate2, write_ctranslate2
-from heads.translation.to_fairseq import agreement_of_fairseq, write_fairseq
-from heads.translation.to_firefox import agreement_of_firefox, write_firefox
-from heads.translation.to_huggingface import agreement_of_huggingface, write_huggingface
+from heads.translation.to_ctranslate2 import (
+    ROWS,
+    AligningHead,
+    agreement_of_ctranslate2,
+    aligning_heads,
+    write_ctranslate2,
+)
+from heads.translation.to_fairseq import languages_of, write_fairseq
+from heads.translation.to_firefox import write_firefox
+from heads.translation.to_huggingface import write_huggingface
 from heads.translation.to_onnx import agreement_of_onnx, write_onnx
 
 FORMATS = ("folder", "ctranslate2", "onnx", "huggingface", "marian", "npz")
@@ -78,14 +87,13 @@ def export(
             write_json(stage / "origin.json", facts["provenance"])
         # The folders of transformers and Marian have them under their own names.
         if form not in ("huggingface", *OF_MARIAN):
-            _copy_vocabularies(place, stage, with_facts=form == "folder" or about is not None)
+            copy_vocabularies(place, stage, with_facts=form == "folder" or about is not None)
         if about is not None and form not in OF_MARIAN:
             shutil.copytree(place / PRETRAINED, stage / PRETRAINED)
         if score is not None:
             write_json(stage / SCORE, score)
-        parameters = sum(value.numel() for value in model.parameters())
         use = use_of(form, facts["provenance"], score, difference, about) + (ALIGNMENT_USE if aligning else "")
-        write_text(stage / "README.md", page(model.shape, parameters, facts, score, use, about))
+        write_text(stage / "README.md", page(model, facts, score, use, about))
     return difference
 
 
@@ -110,13 +118,14 @@ def _write_other(
         difference = agreement_of_ctranslate2(model, vocabularies, stage, pairs)
     elif form in OF_MARIAN:
         write_firefox(model, came_with, stage, plain=form == "npz")
-        difference = agreement_of_firefox(model, stage, pairs)
+        difference = difference_of_models(model, model_of_firefox(read_firefox(stage)), pairs)
     elif form == "huggingface" and fairseq.fits(came_with):
         write_fairseq(model, came_with, searched, stage)
-        difference = agreement_of_fairseq(model, came_with, stage, pairs)
+        again = read_fairseq(stage, languages_of(came_with))
+        difference = difference_of_models(model, model_of_marian(again, model.shape.first_subword), pairs)
     elif form == "huggingface":
         write_huggingface(model, vocabularies, searched, stage)
-        difference = agreement_of_huggingface(model, stage, pairs)
+        difference = difference_of_models(model, model_of_marian(read_marian(stage)), pairs)
     elif isinstance(vocabularies[0], ByteSubwords):
         raise UserError("the script beside ONNX graphs cannot cut text into a BART's subwords: use another --format.")
     else:
@@ -128,8 +137,8 @@ def _write_other(
     return difference
 
 
-def _copy_vocabularies(place: Path, stage: Path, *, with_facts: bool) -> None:
-    """Copy both SentencePiece models and, if `with_facts`, the JSON files beside them."""
+def copy_vocabularies(place: Path, stage: Path, *, with_facts: bool) -> None:
+    """Copy both vocabularies and, if `with_facts`, the JSON files beside them."""
     for name in VOCABULARIES:
         for path in (place / name, *([facts_beside(place / name)] if with_facts else [])):
             shutil.copyfile(path, stage / path.name)

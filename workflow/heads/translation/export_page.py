@@ -7,39 +7,35 @@ from collections.abc import Mapping
 from typing import Any
 
 from heads.base.names import ATTENTION_LABELS, FIDELITY, REFERENCES
+from heads.model.encoder import Encoder
 from heads.model.shape import ModelShape
 from heads.translation.model_folder import EARLY_STOPPING, PRETRAINED
 
+Facts = Mapping[str, Any]
 SEARCH = (4, 0.6)
 """Beam size and length penalty for a model that was never scored."""
 
 
-def searched_with(score: Mapping[str, Any] | None, about: Mapping[str, Any] | None) -> tuple[int, float]:
+def searched_with(score: Facts | None, about: Facts | None) -> tuple[int, float]:
     """Beam size and length penalty that a model was scored with, else its authors' own, else the defaults."""
     if score is None:
         return (about["num_beams"], about["length_penalty"]) if about else SEARCH
     return score["beam"], score["length_penalty"]
 
 
-def page(
-    shape: ModelShape,
-    parameters: int,
-    facts: Mapping[str, Any],
-    score: Mapping[str, Any] | None,
-    use: str,
-    about: Mapping[str, Any] | None = None,
-) -> str:
+def page(model: Encoder, facts: Facts, score: Facts | None, use: str, about: Facts | None) -> str:
     """README of an exported model, as Markdown.
 
     use: its usage section. about: facts about the third-party model that it was made from, if any.
     """
+    parameters = sum(value.numel() for value in model.parameters())
     return f"""# {facts["experiment"]}/{facts["run"]}
 
 A Transformer for translation with {parameters:,} parameters.
 
 ## Attention heads left
 
-{head_table(shape)}
+{head_table(model.shape)}
 
 Layers are numbered from 0. All other heads are pruned.
 
@@ -54,13 +50,7 @@ Text is UTF-8, one sentence per line. Nothing else from the experiment is needed
 """
 
 
-def use_of(
-    form: str,
-    origin: Mapping[str, Any],
-    score: Mapping[str, Any] | None,
-    difference: float | None,
-    about: Mapping[str, Any] | None = None,
-) -> str:
+def use_of(form: str, origin: Facts, score: Facts | None, difference: float | None, about: Facts | None) -> str:
     """Usage section of an exported model's README, as Markdown: for our own command or for another program."""
     changed = ", with changes that were not committed" if origin["changed_since_commit"] else ""
     versions = ", ".join(f"{name} {origin[name]}" for name in ("python", "torch", "sentencepiece"))
@@ -74,11 +64,15 @@ FOLDER is this folder; its `model.json` lists the remaining heads. To install th
     beam, alpha = searched_with(score, about)
     theirs, origins = score is None and bool(about), about or {}
     ends = str(origins.get(EARLY_STOPPING, False)).lower()
-    how = _how(form, origins).format(
+    if form == "huggingface" and "model_type" in origins:
+        form = "fairseq"
+    elif form == "ctranslate2" and origins.get("model_type") == "bart":
+        form = "bytes"
+    how = USES[form].format(
         beam=beam,
         alpha=alpha,
-        ours="as ours" if theirs else OURS.format(alpha=alpha),
-        search=THEIR_SEARCH.format(ends=ends) if theirs else "",
+        ours="as ours" if theirs else f"whereas ours were divided by ((5 + length) / 6) ** {alpha}",
+        search=f" --length-offset 0 --early-stopping {ends}" if theirs else "",
         languages=LANGUAGES.format(**origins) if origins.get("source_language") else "",
         first=f'["{origins["prefix"]}"] + ' if origins.get("prefix") else "",
         last=f" + {json.dumps(origins['suffix'])}" if origins.get("suffix") else "",
@@ -89,36 +83,44 @@ Written by {code}. At that time, no log-probability of a subword differed by mor
 of the model in that code. `heads.tsv` lists the remaining heads, and `origin.json` says how the model was made."""
 
 
-def _how(form: str, about: Mapping[str, Any]) -> str:
-    """Usage text for another program, with placeholders for facts about the model."""
-    if form == "huggingface" and "model_type" in about:
-        return FAIRSEQ_USE
-    return USES["bytes" if form == "ctranslate2" and about.get("model_type") == "bart" else form]
-
-
 LANGUAGES = ', src_lang="{source_language}", tgt_lang="{target_language}"'
 FORCED = ', target_prefix=[["{target_prefix}"]] * len(subwords)'
 MODEL_TYPES = {"marian": "Marian", "m2m_100": "M2M100", "bart": "BART", "mbart": "mBART"}
 """Names of third-party models by transformers' `model_type`."""
 
-OURS = "whereas ours were divided by ((5 + length) / 6) ** {alpha}"
-
-THEIR_SEARCH = " --length-offset 0 --early-stopping {ends}"
-
-ONNX_USE = """    pip install onnxruntime sentencepiece numpy
+USES = {
+    "onnx": """    pip install onnxruntime sentencepiece numpy
     python translate.py --beam {beam} --length-penalty {alpha}{search} < source.txt > translations.txt
 
 `encoder.onnx` takes subword ids ending with EOS, `step.onnx` the newest subword of each hypothesis and the outputs of
-the encoder and of earlier steps; `translate.py` shows how."""
+the encoder and of earlier steps; `translate.py` shows how.""",
+    "ctranslate2": """    pip install ctranslate2 sentencepiece
 
-MARIAN_USE = """The files have the names that the model came with, so that the same programs read this folder: Firefox,
-translateLocally, Bergamot, Marian. Pruned heads are zero rows of the output projection, as every layer in Marian has
-the same number of heads: the model is no smaller and no faster."""
+```python
+import ctranslate2, sentencepiece
 
-NPZ_USE = """`model.npz` has plain float32 numbers under Marian's names, for `numpy.load` or Marian itself. Pruned heads
-are zero rows of the output projection: the model is no smaller and no faster."""
+source, target = (sentencepiece.SentencePieceProcessor(model_file=f"{{side}}.model") for side in ("source", "target"))
+translator = ctranslate2.Translator(".")
+subwords = [{first}source.encode(line, out_type=str){last} for line in ["A sentence.", "Another one."]]
+for result in translator.translate_batch(subwords, beam_size={beam}, disable_unk=True{forced}):
+    print(target.decode(result.hypotheses[0]))
+```
 
-HUGGINGFACE_USE = """    pip install transformers sentencepiece torch
+CTranslate2 divides scores by length ** length_penalty, {ours}.""",
+    "bytes": """    pip install ctranslate2 tokenizers
+
+```python
+import ctranslate2, tokenizers
+
+source, target = (tokenizers.Tokenizer.from_file(f"{{side}}.model") for side in ("source", "target"))
+translator = ctranslate2.Translator(".")
+subwords = [{first}source.encode(line).tokens for line in ["A sentence.", "Another one."]]
+for result in translator.translate_batch(subwords, beam_size={beam}, disable_unk=True{forced}):
+    print(target.decode([target.token_to_id(subword) for subword in result.hypotheses[0]]))
+```
+
+CTranslate2 divides scores by length ** length_penalty, {ours}.""",
+    "huggingface": """    pip install transformers sentencepiece torch
 
 ```python
 from transformers import MarianMTModel, MarianTokenizer
@@ -129,9 +131,8 @@ print(tokenizer.batch_decode(model.generate(**batch), skip_special_tokens=True, 
 ```
 
 Pruned heads are zeros, as every layer in Marian has the same number: the model is no smaller and no faster.
-transformers divides scores by length ** length_penalty, {ours}; the beam size is {beam}."""
-
-FAIRSEQ_USE = """    pip install transformers sentencepiece torch
+transformers divides scores by length ** length_penalty, {ours}; the beam size is {beam}.""",
+    "fairseq": """    pip install transformers sentencepiece torch
 
 ```python
 from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
@@ -144,45 +145,15 @@ print(tokenizer.batch_decode(model.generate(**batch), skip_special_tokens=True))
 
 Ids and tokeniser are those that the model came with. Pruned heads are zeros, as every layer in transformers has the
 same number: the model is no smaller and no faster. transformers divides scores by length ** length_penalty, {ours};
-the beam size is {beam}."""
-
-CTRANSLATE2_USE = """    pip install ctranslate2 sentencepiece
-
-```python
-import ctranslate2, sentencepiece
-
-source, target = (sentencepiece.SentencePieceProcessor(model_file=f"{{side}}.model") for side in ("source", "target"))
-translator = ctranslate2.Translator(".")
-subwords = [{first}source.encode(line, out_type=str){last} for line in ["A sentence.", "Another one."]]
-for result in translator.translate_batch(subwords, beam_size={beam}, disable_unk=True{forced}):
-    print(target.decode(result.hypotheses[0]))
-```
-
-CTranslate2 divides scores by length ** length_penalty, {ours}."""
-
-BYTES_USE = """    pip install ctranslate2 tokenizers
-
-```python
-import ctranslate2, tokenizers
-
-source, target = (tokenizers.Tokenizer.from_file(f"{{side}}.model") for side in ("source", "target"))
-translator = ctranslate2.Translator(".")
-subwords = [{first}source.encode(line).tokens for line in ["A sentence.", "Another one."]]
-for result in translator.translate_batch(subwords, beam_size={beam}, disable_unk=True{forced}):
-    print(target.decode([target.token_to_id(subword) for subword in result.hypotheses[0]]))
-```
-
-CTranslate2 divides scores by length ** length_penalty, {ours}."""
-
-USES = {
-    "onnx": ONNX_USE,
-    "ctranslate2": CTRANSLATE2_USE,
-    "bytes": BYTES_USE,
-    "huggingface": HUGGINGFACE_USE,
-    "marian": MARIAN_USE,
-    "npz": NPZ_USE,
+the beam size is {beam}.""",
+    "marian": """The files have the names that the model came with, so that the same programs read this folder: Firefox,
+translateLocally, Bergamot, Marian. Pruned heads are zero rows of the output projection, as every layer in Marian has
+the same number of heads: the model is no smaller and no faster.""",
+    "npz": """\
+`model.npz` has plain float32 numbers under Marian's names, for `numpy.load` or Marian itself. Pruned heads
+are zero rows of the output projection: the model is no smaller and no faster.""",
 }
-"""Usage texts by format; `bytes` is CTranslate2's for byte-level subwords."""
+"""Usage texts by format; `bytes` is CTranslate2's for byte-level subwords, `fairseq` that of all but Marian."""
 
 ALIGNMENT_USE = """
 
@@ -206,7 +177,7 @@ def head_table(shape: ModelShape) -> str:
     return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
 
-def _origin_text(about: Mapping[str, Any] | None) -> str:
+def _origin_text(about: Facts | None) -> str:
     if about is None:
         return ""
     licence = f"under the licence {about['license']}" if about["license"] else "whose page names no licence"
@@ -224,7 +195,7 @@ generated.
 """
 
 
-def _score_text(score: Mapping[str, Any] | None) -> str:
+def _score_text(score: Facts | None) -> str:
     if score is None:
         return "It was not scored."
     against = score.get("against", REFERENCES)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from heads.base.fairseq import CLASSES, LISTS, MERGES, SEGMENTER
 from heads.base.files import UserError
 from heads.base.marian import CONFIG, GENERATION, TOKENIZER, VOCAB
 from heads.base.names import SIDES
+from heads.translation.marian_folder import DEFAULTS as MARIAN
 from heads.translation.marian_folder import (
     SHARES,
     WHOLE,
@@ -28,39 +29,30 @@ from heads.translation.marian_folder import (
     read_weights,
 )
 
-COMMON: Mapping[str, Any] = {
+BART: Mapping[str, Any] = {
+    **MARIAN,
+    "vocab_size": 50265,
     "max_position_embeddings": 1024,
-    **{
-        f"{stack}_{part}": size
-        for stack in ("encoder", "decoder")
-        for part, size in (("layers", 12), ("ffn_dim", 4096))
-    },
-    "encoder_attention_heads": 16,
-    "decoder_attention_heads": 16,
-    "d_model": 1024,
-    "dropout": 0.1,
-    "attention_dropout": 0.0,
-    "activation_function": "gelu",
-    "scale_embedding": False,
     "pad_token_id": 1,
     "bos_token_id": 0,
     "eos_token_id": 2,
     "decoder_start_token_id": 2,
-    "vocab_size": 50265,
-    "share_encoder_decoder_embeddings": True,
 }
 DEFAULTS: Mapping[str, Mapping[str, Any]] = {
-    "bart": COMMON,
-    "mbart": {**COMMON, "decoder_start_token_id": None},
+    "bart": BART,
+    "mbart": {**BART, "decoder_start_token_id": None},
     "m2m_100": {
-        **COMMON,
+        **BART,
         "vocab_size": 128112,
         "activation_function": "relu",
         "attention_dropout": 0.1,
         "scale_embedding": True,
     },
 }
-"""Values of BartConfig, MBartConfig and M2M100Config (transformers 5.23) for keys that config.json leaves out."""
+"""Values of BartConfig, MBartConfig and M2M100Config (transformers 5.23) for keys that config.json leaves out.
+
+But for these they are MarianConfig's.
+"""
 SHOWN = 6
 """Number of languages that an error message lists."""
 FIRST = ("<s>", "<pad>", "</s>", "<unk>")
@@ -74,7 +66,7 @@ class FairseqFolder(MarianFolder):
     """The contents of an M2M100, NLLB, BART or mBART folder."""
 
     languages: Mapping[str, int]
-    """Original ids of the languages that the model knows, by code; empty for a BART."""
+    """Original ids of the languages that the model knows, by code; empty for a BART, whose subwords are of bytes."""
     spoken: tuple[int, int] | None = None
     """Of an mBART of 25 languages: the original ids of the source's language and the target's."""
 
@@ -92,16 +84,6 @@ class FairseqFolder(MarianFolder):
         names = self.vocabularies[0]
         return {names[number] for number in numbers if number < len(names)}
 
-    @property
-    def saved_by(self) -> str:
-        """The model's class in transformers."""
-        return CLASSES[self.config["model_type"]]
-
-    @property
-    def by_bytes(self) -> bool:
-        """Whether subwords are merged from bytes rather than cut by SentencePiece."""
-        return not self.segmenters[0]
-
 
 def read_fairseq(folder: Path, languages: tuple[str, str] = ("", "")) -> FairseqFolder:
     """Read and check the folder of an M2M100, NLLB, BART or mBART.
@@ -110,7 +92,7 @@ def read_fairseq(folder: Path, languages: tuple[str, str] = ("", "")) -> Fairseq
     missing or damaged file, or pickled weights.
     """
     found = described_folder(folder, languages)
-    return replace(found, tensors=read_weights(folder, found.saved_by))
+    return replace(found, tensors=read_weights(folder, CLASSES[found.config["model_type"]]))
 
 
 def described_folder(folder: Path, languages: tuple[str, str] = ("", "")) -> FairseqFolder:
@@ -134,15 +116,10 @@ def described_folder(folder: Path, languages: tuple[str, str] = ("", "")) -> Fai
             )
         names[number] = name
     segmenter = (folder / SEGMENTER).read_bytes() if (folder / SEGMENTER).is_file() else b""
-    found = FairseqFolder(
-        folder,
-        config,
-        read_object(folder / GENERATION, config),
-        (names, names),
-        (segmenter, segmenter),
-        {},
-        _languages(names) if kind != "bart" else {},
-    )
+    matches = {number: LANGUAGE.fullmatch(name) for number, name in enumerate(names) if kind != "bart"}
+    known = {match[1] or match[2]: number for number, match in matches.items() if match}
+    generation = read_object(folder / GENERATION, config)
+    found = FairseqFolder(folder, config, generation, (names, names), (segmenter, segmenter), {}, known)
     if config["decoder_start_token_id"] in (None, *found.languages.values()):
         source, target = (language_of(found, side, name) for side, name in zip(SIDES, languages, strict=True))
         return replace(found, spoken=(source, target))
@@ -193,18 +170,9 @@ def _added(folder: Path, subwords: int) -> dict[str, int]:
         }
     if any(LANGUAGE.fullmatch(name) for name in found):
         return found
-    listed = next((names for tokenizer in files if (names := [*_listed(tokenizer)])), [])
-    return {**found, **{name: subwords + place for place, name in enumerate(listed)}}
-
-
-def _listed(tokenizer: Mapping[str, Any]) -> Iterator[str]:
-    """The languages that a file lists, in its order."""
-    for one in tokenizer.get("additional_special_tokens") or tokenizer.get("extra_special_tokens") or ():
-        name = one["content"] if isinstance(one, dict) else str(one)
-        if LANGUAGE.fullmatch(name):
-            yield name
-
-
-def _languages(names: list[str]) -> dict[str, int]:
-    found = ((LANGUAGE.fullmatch(name), number) for number, name in enumerate(names))
-    return {match[1] or match[2]: number for match, number in found if match}
+    for tokenizer in files:
+        told = tokenizer.get("additional_special_tokens") or tokenizer.get("extra_special_tokens") or ()
+        names = [one["content"] if isinstance(one, dict) else str(one) for one in told]
+        if listed := [*filter(LANGUAGE.fullmatch, names)]:
+            return {**found, **{name: subwords + place for place, name in enumerate(listed)}}
+    return found

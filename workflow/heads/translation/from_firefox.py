@@ -29,13 +29,14 @@ from heads.text.renumbering import renumbered
 from heads.text.special_ids import BOS, PAD
 from heads.text.vocabulary import ROWS, write_model
 from heads.translation.from_marian import ACTIVATIONS, NEVER_LIKELY, Numbering
-from heads.translation.importing import write_origin
-from heads.translation.model_folder import EARLY_STOPPING
+from heads.translation.importing import SEARCH, write_origin
 
 EPSILON = 1e-9
 """Epsilon of Marian's layer norms."""
 NOTHING = -1
 """Row number of a token that Marian does not have."""
+WORDS = ("<pad>", "<s>")
+"""Names of those, unless the vocabulary has them."""
 STACKS = {"encoder": ("self",), "decoder": ("self", "context")}
 PARTS = {"query": "q", "key": "k", "value": "v", "output": "o"}
 
@@ -58,11 +59,7 @@ def read_firefox(place: Path) -> FirefoxFolder:
     """
     parts = find_parts(place)
     file = read(parts.model)
-    try:
-        options = file.options()
-    except ValueError as error:
-        raise UserError(f"{parts.model} {error}: give a model that Marian saved.") from None
-    shape = shape_of(parts.model, options)
+    shape = shape_of(parts.model, file.options())
     check_tensors(parts.model, file, shape)
     if shape.recurrent_norm or shape.final_norm != shape.pre_norm:
         raise UserError(f"{parts.model} has an unsupported arrangement of layer norms: give another model.")
@@ -92,9 +89,6 @@ def numbering_of(path: Path, size: int) -> Numbering:
     pad, start = (next(name for name in (word, f"{word[:-1]} of ours>") if name not in subwords) for word in WORDS)
     rows = (NOTHING, NOTHING, eos, unk, *others)
     return Numbering(rows, (pad, start, *(names[number] for number in rows[2:])))
-
-
-WORDS = ("<pad>", "<s>")
 
 
 def our_shape(folder: FirefoxFolder) -> ModelShape:
@@ -173,21 +167,15 @@ def names_of(shape: MarianShape) -> Iterator[tuple[str, str]]:
             for kind in STACKS[stack]:
                 recurrent = kind == "self" and stack == "decoder" and shape.recurrent
                 yield from _recurrence(ours, theirs) if recurrent else _attention(ours, theirs, kind)
-                yield from _norm(
-                    f"{ours}.{_residual(kind, recurrent=recurrent)}.norm",
-                    f"{theirs}_rnn" + "_ffn" * (not shape.pre_norm) if recurrent else f"{theirs}_{kind}_Wo",
-                    pre_norm=shape.pre_norm,
-                )
+                residual = "recurrence" if recurrent else "cross" if kind == "context" else "self"
+                before = f"{theirs}_rnn" + "_ffn" * (not shape.pre_norm) if recurrent else f"{theirs}_{kind}_Wo"
+                yield from _norm(f"{ours}.{residual}_residual.norm", before, pre_norm=shape.pre_norm)
             for part, number in (("inner", 1), ("outer", 2)):
                 yield f"{ours}.feedforward.{part}.weight", f"{theirs}_ffn_W{number}"
                 yield f"{ours}.feedforward.{part}.bias", f"{theirs}_ffn_b{number}"
             yield from _norm(f"{ours}.feedforward_residual.norm", f"{theirs}_ffn_ffn", pre_norm=shape.pre_norm)
         if shape.final_norm:
             yield from _norm(f"{stack}_norm", f"{stack}_top", pre_norm=False)
-
-
-def _residual(kind: str, *, recurrent: bool) -> str:
-    return "recurrence_residual" if recurrent else "cross_residual" if kind == "context" else "self_residual"
 
 
 def _attention(ours: str, theirs: str, kind: str) -> Iterator[tuple[str, str]]:
@@ -215,8 +203,4 @@ def write_firefox_vocabularies(folder: FirefoxFolder, place: Path) -> None:
         write_model(place / f"{side}.model", model, {ROWS: len(ours.rows)})
     files = files_of(folder.parts.model)
     # All files: an export back to Marian keeps what it does not change as it was.
-    write_origin(folder.path, files, [path.name for path in files], place, {"prefix": "", **GREEDY})
-
-
-GREEDY = {"num_beams": 1, "length_penalty": 1, EARLY_STOPPING: False}
-"""Firefox's search settings."""
+    write_origin(folder.path, files, [path.name for path in files], place, {"prefix": "", **SEARCH})

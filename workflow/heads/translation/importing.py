@@ -25,7 +25,7 @@ from heads.translation.marian_folder import MarianFolder
 from heads.translation.model_folder import ABOUT, EARLY_STOPPING, PRETRAINED
 
 SEARCH: Mapping[str, int | bool] = {"num_beams": 1, "length_penalty": 1, EARLY_STOPPING: False}
-"""Settings of a model's search, with transformers' values for those that generation_config.json leaves out."""
+"""Settings of a model's search: transformers' values if generation_config.json leaves them out, and Firefox's."""
 LANGUAGE = re.compile(">>.+<<")
 """A subword that names the target language."""
 
@@ -101,7 +101,7 @@ def write_fairseq_vocabularies(folder: FairseqFolder, place: Path, source: str, 
 def _write_vocabulary(
     folder: FairseqFolder, model: Path, names: Sequence[str], prefix: Sequence[int], suffix: Sequence[int] = ()
 ) -> None:
-    if folder.by_bytes:
+    if not folder.segmenters[0]:  # subwords are merged from bytes
         write_byte_subwords(model, described_subwords(folder.path, marian.VOCAB, fairseq.MERGES), names, prefix[0])
         return
     signs = {number for number, name in enumerate(names) if name in folder.signs} | {*suffix}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -59,20 +58,13 @@ def search_of(folder: Path) -> tuple[int, float]:
     return score["beam"], score["length_penalty"]
 
 
-def length_offset_of(folder: Path) -> int:
-    """Offset added to the length in the length penalty: 0 for an imported model that no experiment scored."""
-    return LENGTH_OFFSET if _authors_search(folder) is None else 0
+def offset_and_stopping_of(folder: Path) -> tuple[int, bool | str]:
+    """Offset added to the length in the length penalty, and `early_stopping`: those of an import's authors, or ours.
 
-
-def early_stopping_of(folder: Path) -> bool | str:
-    """`early_stopping` for the folder's model: its authors' for an import that no experiment scored, else NEVER."""
-    theirs = _authors_search(folder)
-    return NEVER if theirs is None else theirs.get(EARLY_STOPPING, False)
-
-
-def _authors_search(folder: Path) -> Mapping[str, Any] | None:
-    """Facts about an imported model that no experiment scored, whose authors' search is used; None for others."""
-    return None if (folder / SCORE).exists() else about_of(vocabulary_folder(folder))
+    The authors' are used for an imported model that no experiment scored.
+    """
+    theirs = None if (folder / SCORE).exists() else about_of(vocabulary_folder(folder))
+    return (LENGTH_OFFSET, NEVER) if theirs is None else (0, theirs.get(EARLY_STOPPING, False))
 
 
 def score_of(folder: Path) -> dict[str, Any] | None:

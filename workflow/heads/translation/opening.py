@@ -1,24 +1,133 @@
-"""Open any model that can be read as a folder of ours: a run, an exported folder, or a third-party model."""
+"""Open any model: a folder of ours, or one of others, in a format of `heads.formats.registry`, which is imported."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from heads.base.files import UserError
+from heads.base.files import UserError, write_text
 from heads.base.marian import CONFIG
 from heads.base.names import CLASSIFICATION, TRANSLATION
+from heads.base.provenance import made_by
+from heads.formats.registry import format_of
 from heads.model.encoder import Encoder
-from heads.model.folder import load_model
+from heads.model.folder import load_model, save_folder
 from heads.model.shape import FACTS
-from heads.translation.encoders_alone import import_bert
-from heads.translation.from_hub import folder_of
-from heads.translation.from_mozilla import place_with_network
-from heads.translation.marian_folder import read_object
-from heads.translation.readers import NO_LANGUAGES, import_model
+from heads.translation.bert_folder import read_bert
+from heads.translation.downloads import folder_of, place_with_network
+from heads.translation.encoders_alone import import_bert, write_subwords_and_labels
+from heads.translation.export import new_folder
+from heads.translation.export_page import page, use_of
+from heads.translation.fairseq_folder import read_fairseq
+from heads.translation.from_bert import drawn_anew, labels_of, model_of_bert
+from heads.translation.from_firefox import model_of_firefox, read_firefox, write_firefox_vocabularies
+from heads.translation.from_marian import model_of_marian
+from heads.translation.importing import frame_of, write_fairseq_vocabularies, write_vocabularies
+from heads.translation.marian_folder import read_marian, read_object
+from heads.translation.model_folder import about_of
+
+NO_LANGUAGES = ("", "")
+
+
+@dataclass(frozen=True, slots=True)
+class Wishes:
+    """Options of an import besides the folder."""
+
+    prefix: str = ""
+    """What each source sentence begins with."""
+    labels: Sequence[str] = ()
+    seed: int = 0
+    """For weights that the model came without."""
+    languages: tuple[str, str] = NO_LANGUAGES
+    """Of source and target, as a multilingual model calls them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """A third-party model that was read, and the two things that are made of it."""
+
+    model: Callable[[], Encoder]
+    """Returns the model as one of ours, in evaluation mode."""
+    write_vocabularies: Callable[[Path], None]
+    """Writes its vocabularies into a folder, and its original files beside them."""
+
+
+def _bert(folder: Path, wishes: Wishes) -> Read:
+    theirs = read_bert(folder)
+
+    def model() -> Encoder:
+        if anew := drawn_anew(theirs):
+            print(anew, file=sys.stderr)
+        return model_of_bert(theirs, wishes.labels, wishes.seed)
+
+    return Read(model, lambda place: write_subwords_and_labels(theirs, place, labels_of(theirs, wishes.labels)))
+
+
+def _fairseq(folder: Path, wishes: Wishes) -> Read:
+    _refuse_prefix(wishes, "gets its languages from --source-language and --target-language")
+    theirs = read_fairseq(folder, wishes.languages)
+
+    def model() -> Encoder:
+        frame = frame_of(theirs, *wishes.languages)
+        return model_of_marian(theirs, frame.target[0] if frame.forced else 0)
+
+    return Read(model, lambda place: write_fairseq_vocabularies(theirs, place, *wishes.languages))
+
+
+def _marian(folder: Path, wishes: Wishes) -> Read:
+    _refuse_languages(wishes)
+    theirs = read_marian(folder)
+    return Read(partial(model_of_marian, theirs), lambda place: write_vocabularies(theirs, place, wishes.prefix))
+
+
+def _firefox(folder: Path, wishes: Wishes) -> Read:
+    _refuse_prefix(wishes, "has one target language")
+    _refuse_languages(wishes)
+    theirs = read_firefox(folder)
+    return Read(partial(model_of_firefox, theirs), partial(write_firefox_vocabularies, theirs))
+
+
+def _refuse_prefix(wishes: Wishes, why: str) -> None:
+    if wishes.prefix:
+        raise UserError(f"this model {why}: leave the prefix out.")
+
+
+def _refuse_languages(wishes: Wishes) -> None:
+    if any(wishes.languages):
+        raise UserError("--source-language and --target-language are for M2M100, NLLB and mBART: leave them out.")
+
+
+READERS: Mapping[str, Callable[[Path, Wishes], Read]] = {
+    "bert": _bert,
+    "fairseq": _fairseq,
+    "marian": _marian,
+    "firefox": _firefox,
+}
+"""By the name of the format."""
+
+
+def import_model(pretrained: str, out: Path, prefix: str = "", languages: tuple[str, str] = NO_LANGUAGES) -> None:
+    """Import a third-party translation model, with everything needed to translate, into the new folder `out`.
+
+    pretrained: its folder, or a name such as firefox/en-pt. prefix: the subword that each source sentence is to begin
+    with. languages: of source and target, as a multilingual model calls them. Raises UserError if it is not such a
+    model.
+    """
+    found, folder = format_of(pretrained)
+    theirs = READERS[found.name](folder, Wishes(prefix, languages=languages))
+    model, origin = theirs.model(), made_by()
+    with new_folder(out) as stage:
+        theirs.write_vocabularies(stage)
+        about = about_of(stage)
+        facts = {"experiment": "imported", "run": (about or {})["name"], "updates": 0, "total_updates": 0}
+        save_folder(model, stage, facts, origin)
+        use = use_of("folder", origin, None, None, about)
+        write_text(stage / "README.md", page(model, facts, None, use, about))
 
 
 def import_any(
@@ -32,7 +141,7 @@ def import_any(
     read, or if prefix, labels or languages do not go with it.
     """
     folder = fetched(name)
-    if is_bert(folder):
+    if (folder / CONFIG).is_file() and read_object(folder / CONFIG).get("model_type") == "bert":
         if prefix or any(languages):
             raise UserError("--prefix and languages are for translation models: leave them out.")
         if anew := import_bert(folder, out, labels):
@@ -45,16 +154,8 @@ def import_any(
 
 
 def fetched(name: str) -> Path:
-    """The folder of a third-party model; one that is named and missing is downloaded into the cache.
-
-    Raises UserError if it does not exist and cannot be downloaded.
-    """
+    """The folder of a third-party model, downloaded if it is named and missing. Raises UserError if it cannot be."""
     return folder_of(place_with_network(name))
-
-
-def is_bert(folder: Path) -> bool:
-    """Whether a folder of transformers holds a BERT."""
-    return (folder / CONFIG).is_file() and read_object(folder / CONFIG).get("model_type") == "bert"
 
 
 @contextmanager

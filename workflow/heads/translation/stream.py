@@ -18,13 +18,7 @@ from heads.text.batches import cut, pad
 from heads.text.special_ids import EOS
 from heads.text.vocabulary import Vocabulary
 from heads.translation.beam_search import LENGTH_OFFSET, NEVER, beam_search
-from heads.translation.model_folder import (
-    early_stopping_of,
-    length_offset_of,
-    load_vocabularies,
-    search_of,
-    vocabulary_folder,
-)
+from heads.translation.model_folder import load_vocabularies, offset_and_stopping_of, search_of, vocabulary_folder
 from heads.translation.shortlists import OurShortlist, shortlist_of
 
 Report = Callable[[str], None]
@@ -105,6 +99,7 @@ def open_translator(
     """
     model = load_folder(folder)
     source, target = load_vocabularies(folder, model)
+    offset, stopping = offset_and_stopping_of(folder)
     if beam is None or length_penalty is None:
         scored = search_of(folder)
         beam = scored[0] if beam is None else beam
@@ -116,8 +111,8 @@ def open_translator(
         device,
         beam=beam,
         length_penalty=length_penalty,
-        length_offset=length_offset_of(folder),
-        early_stopping=early_stopping_of(folder),
+        length_offset=offset,
+        early_stopping=stopping,
         shortlist=shortlist_of(vocabulary_folder(folder), (len(source), len(target))),
         batch_tokens=batch_tokens,
         max_subwords=max_subwords,

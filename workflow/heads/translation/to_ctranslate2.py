@@ -7,6 +7,7 @@ the number of heads.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from heads.base.files import UserError
+from heads.base.files import UserError, read_tsv
 from heads.model.attention import Attention
 from heads.model.encoder import Embedding
 from heads.model.shape import ModelShape
@@ -24,7 +25,6 @@ from heads.model.transformer import Transformer
 from heads.text.special_ids import BOS, EOS, UNK
 from heads.text.vocabulary import Vocabulary
 from heads.translation.agreement import POSITIONS, Pair, largest_difference
-from heads.translation.aligning import AligningHead, aligning_first
 
 ACTIVATIONS = {"relu": "RELU", "silu": "SWISH", "gelu": "GELU"}
 PARTS = {
@@ -36,6 +36,12 @@ PARTS = {
 }
 """CTranslate2's names of our sub-layers."""
 QUANTIZATIONS = ("float32", "float16", "bfloat16", "int16", "int8", "int8_float16", "int8_bfloat16")
+ROWS = "alignment_heads.tsv"
+STEP = "output"
+"""Programs that return attention with a translation report, for each subword, that of the step which outputs it."""
+
+AligningHead = tuple[int, int]
+"""Layer and original number of a cross-attention head."""
 
 
 def write_ctranslate2(
@@ -103,13 +109,12 @@ def _described(model: Transformer, specs: Any) -> Any:
         stack: max(1, *(len(layer) for kind in kinds for layer in shape.live_heads[kind]))
         for stack, kinds in (("encoder", ("enc_self",)), ("decoder", ("dec_self", "dec_enc")))
     }
-    make = {
-        "encoder": (specs.TransformerEncoderSpec, shape.encoder_layers),
-        "decoder": (specs.TransformerDecoderSpec, shape.decoder_layers),
-    }
     how = {"pre_norm": shape.pre_norm, "head_dim": shape.head_width, "layernorm_embedding": shape.embedding_norm}
     how["activation"] = getattr(specs.Activation, ACTIVATIONS[shape.activation])
-    spec = specs.TransformerSpec(*(kind(layers, most[stack], **how) for stack, (kind, layers) in make.items()))
+    spec = specs.TransformerSpec(
+        specs.TransformerEncoderSpec(shape.encoder_layers, most["encoder"], **how),
+        specs.TransformerDecoderSpec(shape.decoder_layers, most["decoder"], **how),
+    )
     for name, side, stack in (("encoder", "source", spec.encoder), ("decoder", "target", spec.decoder)):
         embedding: Embedding = getattr(model, f"{side}_embedding")
         stack.position_encodings.encodings = _numbers(embedding.signals(min(POSITIONS, shape.longest)))
@@ -167,3 +172,51 @@ def _put_norm(spec: Any, norm: nn.Module) -> None:
 
 def _numbers(tensor: Tensor) -> Any:
     return tensor.detach().float().cpu().numpy().copy()
+
+
+def aligning_heads(rows: Path, shape: ModelShape) -> list[AligningHead]:
+    """Alignment heads in a table of `heads alignment_heads`, lowest AER first; if none aligns, the best head alone.
+
+    Raises UserError if the file is not such a table, or is of another model.
+    """
+    try:
+        found = [
+            (float(row["aer"]), (int(row["layer"]), int(row["head"])), row["aligns"] == "1")
+            for row in read_tsv(rows)
+            if row["step"] == STEP
+        ]
+    except (LookupError, ValueError) as error:
+        raise UserError(
+            f"{rows} is not a table of alignment heads ({error!r}): give one that heads alignment_heads wrote."
+        ) from None
+    live = {(layer, head) for _, layer, head in shape.heads(("dec_enc",))}
+    if {head for _, head, _ in found} != live:
+        raise UserError(
+            f"{rows} does not list exactly the live cross-attention heads of this model for step {STEP}: measure them "
+            "with python -m heads alignment_heads."
+        )
+    ordered = sorted(found)
+    return [head for _, head, aligns in ordered if aligns] or [head for _, head, _ in ordered[:1]]
+
+
+def aligning_first(model: Transformer, heads: Sequence[AligningHead]) -> tuple[Transformer, list[list[int]]]:
+    """An equivalent model whose alignment heads come first in the best head's layer, and the new places of `heads`.
+
+    The best head is the first of `heads`. A place is a layer and a position among its live heads.
+    """
+    live = model.shape.live_heads["dec_enc"]
+    order = {layer: list(numbers) for layer, numbers in enumerate(live)}
+    if not heads:
+        return model, []
+    best = heads[0][0]
+    front = [head for layer, head in heads if layer == best]
+    order[best] = front + [head for head in live[best] if head not in front]
+    moved = copy.deepcopy(model)
+    attention = layers_of(moved.decoder)[best].cross_attention
+    width = model.shape.head_width
+    rows = torch.cat([torch.arange(width) + width * live[best].index(head) for head in order[best]])
+    for linear in (attention.query, attention.key, attention.value):
+        for parameter in linear.parameters():
+            parameter.data = parameter.data[rows]
+    attention.output.weight.data = attention.output.weight.data[:, rows]
+    return moved, [[layer, order[layer].index(head)] for layer, head in heads]

@@ -14,14 +14,13 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor
 
-from heads.base.fairseq import DESCRIBING
+from heads.base.fairseq import CLASSES, DESCRIBING
 from heads.base.files import read_json, write_json
 from heads.base.marian import CONFIG, GENERATION, WEIGHTS
 from heads.model.shape import LEARNED
 from heads.model.transformer import Transformer
 from heads.text.special_ids import BOS, PAD, UNK
-from heads.translation.agreement import Pair, largest_difference, log_probabilities
-from heads.translation.fairseq_folder import described_folder, read_fairseq
+from heads.translation.fairseq_folder import described_folder
 from heads.translation.from_marian import (
     LOGITS_BIAS,
     OFFSET,
@@ -29,7 +28,6 @@ from heads.translation.from_marian import (
     SHARED,
     SOURCE,
     TARGET,
-    model_of_marian,
     names_of,
     numberings_of,
 )
@@ -59,7 +57,7 @@ def write_fairseq(model: Transformer, came_with: Path, search: tuple[int, float]
     write_json(folder / GENERATION, {**special, **found, **ours})
     tensors = {name: value.contiguous().clone() for name, value in weights_of(model, source, target).items()}
     tied = SOURCE not in tensors
-    changed = {"architectures": [theirs.saved_by], "tie_word_embeddings": tied, "dtype": "float32"}
+    changed = {"architectures": [CLASSES[theirs.config["model_type"]]], "tie_word_embeddings": tied, "dtype": "float32"}
     config = {name: value for name, value in read_object(folder / CONFIG).items() if name != "torch_dtype"}
     write_json(folder / CONFIG, {**config, **changed})
     save_file(tensors, folder / WEIGHTS, metadata={"format": "pt"})
@@ -93,9 +91,3 @@ def weights_of(model: Transformer, source: Sequence[int], target: Sequence[int])
     if not shape.fixed_bias:
         found[LOGITS_BIAS] = in_their_order(whole["projection.bias"])[None]
     return found
-
-
-def agreement_of_fairseq(model: Transformer, came_with: Path, folder: Path, pairs: Sequence[Pair]) -> float:
-    """Largest difference in a target subword's log-probability between our model and a folder's, read again."""
-    theirs = model_of_marian(read_fairseq(folder, languages_of(came_with)), model.shape.first_subword)
-    return largest_difference(model, pairs, [log_probabilities(theirs, pair) for pair in pairs])

@@ -8,7 +8,6 @@ E width of one head.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -21,8 +20,7 @@ from heads.formats.marian_parts import files_of
 from heads.model.head_removal import attention_name
 from heads.model.shape import ModelShape
 from heads.model.transformer import Transformer
-from heads.translation.agreement import Pair, largest_difference, log_probabilities
-from heads.translation.from_firefox import NOTHING, FirefoxFolder, model_of_firefox, names_of, our_shape, read_firefox
+from heads.translation.from_firefox import NOTHING, FirefoxFolder, names_of, our_shape, read_firefox
 from heads.translation.from_marian import Numbering
 from heads.translation.model_folder import ABOUT
 
@@ -55,12 +53,6 @@ def _origin(shape: ModelShape, came_with: Path) -> FirefoxFolder:
     if (whole.width, whole.target_subwords, whole.recurrent) != (shape.width, shape.target_subwords, shape.recurrent):
         raise UserError(f"{came_with} belongs to another model: export this one from where it was trained.")
     return origin
-
-
-def agreement_of_firefox(model: Transformer, folder: Path, pairs: Sequence[Pair]) -> float:
-    """Largest difference in a target token's log-probability between our model and a folder's, read again."""
-    theirs = model_of_firefox(read_firefox(folder))
-    return largest_difference(model, pairs, [log_probabilities(theirs, pair) for pair in pairs])
 
 
 def tensors_of(model: Transformer, origin: FirefoxFolder) -> dict[str, Numbers]:

@@ -23,18 +23,8 @@ from heads.model.shape import ModelShape
 from heads.model.transformer import Transformer
 from heads.text.special_ids import BOS, EOS, PAD, UNK
 from heads.text.vocabulary import Vocabulary
-from heads.translation.agreement import POSITIONS, Pair, largest_difference, log_probabilities
-from heads.translation.from_marian import (
-    LOGITS_BIAS,
-    PROJECTION,
-    PROJECTIONS,
-    SHARED,
-    SOURCE,
-    TARGET,
-    model_of_marian,
-    names_of,
-)
-from heads.translation.marian_folder import read_marian
+from heads.translation.agreement import POSITIONS
+from heads.translation.from_marian import LOGITS_BIAS, PROJECTION, PROJECTIONS, SHARED, SOURCE, TARGET, names_of
 
 EPSILON = 1e-5
 """Epsilon of the layer norms of every Marian model."""
@@ -51,7 +41,11 @@ def write_huggingface(
     _check(shape)
     names = [[vocabulary.subword(number) for number in range(len(vocabulary))] for vocabulary in vocabularies]
     write_json(folder / marian.CONFIG, config_of(shape))
-    write_json(folder / marian.GENERATION, _generation(*search))
+    generation: dict[str, Any] = {"num_beams": search[0], "length_penalty": search[1], "max_length": 512}
+    # Tokens that we never generate are excluded there too.
+    generation["bad_words_ids"] = [[PAD], [BOS], [UNK]]
+    generation |= {"pad_token_id": PAD, "eos_token_id": EOS, "decoder_start_token_id": BOS, "forced_eos_token_id": EOS}
+    write_json(folder / marian.GENERATION, generation)
     separate = names[0] != names[1]
     write_json(folder / marian.VOCAB, {name: number for number, name in enumerate(names[0])})
     if separate:
@@ -63,12 +57,6 @@ def write_huggingface(
         shutil.copyfile(vocabulary.path, folder / name)
     tensors = {name: value.contiguous() for name, value in weights_of(model).items()}
     save_file(tensors, folder / marian.WEIGHTS, metadata={"format": "pt"})
-
-
-def agreement_of_huggingface(model: Transformer, folder: Path, pairs: Sequence[Pair]) -> float:
-    """Largest difference in a target subword's log-probability between our model and a folder's, read again."""
-    theirs = model_of_marian(read_marian(folder))
-    return largest_difference(model, pairs, [log_probabilities(theirs, pair) for pair in pairs])
 
 
 def _check(shape: ModelShape) -> None:
@@ -117,20 +105,6 @@ def config_of(shape: ModelShape) -> dict[str, Any]:
         "max_position_embeddings": POSITIONS,
         "pad_token_id": PAD,
         "bos_token_id": None,
-        "eos_token_id": EOS,
-        "decoder_start_token_id": BOS,
-        "forced_eos_token_id": EOS,
-    }
-
-
-def _generation(beam: int, length_penalty: float) -> dict[str, Any]:
-    """The contents of generation_config.json; tokens that we never generate are excluded there too."""
-    return {
-        "num_beams": beam,
-        "length_penalty": length_penalty,
-        "max_length": 512,
-        "bad_words_ids": [[PAD], [BOS], [UNK]],
-        "pad_token_id": PAD,
         "eos_token_id": EOS,
         "decoder_start_token_id": BOS,
         "forced_eos_token_id": EOS,

@@ -10,8 +10,7 @@ from __future__ import annotations
 import logging
 import shutil
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -100,10 +99,7 @@ class _EncoderAlone(nn.Module):
 
 
 def write_onnx(model: Transformer, folder: Path) -> None:
-    """Write encoder.onnx, step.onnx and the script into a folder.
-
-    Raises UserError if the ONNX libraries are not installed.
-    """
+    """Write encoder.onnx, step.onnx and the script into a folder. Raises UserError as `need_libraries` does."""
     need_libraries()
     source, own = (
         {
@@ -169,7 +165,8 @@ def write_graph(
 ) -> None:
     """Write a graph. inputs: examples and their varying dimensions, by name. lists: names of tensors inside lists."""
     plain = [name for name, (example, _) in inputs.items() if isinstance(example, Tensor)]
-    with warnings.catch_warnings(), quiet():
+    logging.getLogger("torch.onnx").setLevel(logging.ERROR)  # it suggests libraries that it could use
+    with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         torch.onnx.export(
             module.eval(),
@@ -182,18 +179,6 @@ def write_graph(
             external_data=False,
             verbose=False,
         )
-
-
-@contextmanager
-def quiet() -> Iterator[None]:
-    """Silence torch's exporter, which suggests libraries that it could use."""
-    logger = logging.getLogger("torch.onnx")
-    before = logger.level
-    logger.setLevel(logging.ERROR)
-    try:
-        yield
-    finally:
-        logger.setLevel(before)
 
 
 def agreement_of_onnx(model: Transformer, folder: Path, pairs: Sequence[Pair]) -> float:

@@ -1,6 +1,6 @@
-"""Download a language pair of Firefox's translators from Mozilla's Remote Settings into this machine's cache.
+"""Download a model of others into this machine's cache: Firefox's from Mozilla's Remote Settings, others from the hub.
 
-Sources:
+The hub is Hugging Face's. Sources for Mozilla's:
 
 - docs/client-specifications.rst of mozilla/remote-settings: the server's root names
   `capabilities.attachments.base_url`, to which `attachment.location` is appended; `attachment.hash` is the SHA-256 and
@@ -22,15 +22,19 @@ import re
 import shutil
 import sys
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from heads.base import bert, fairseq, marian
 from heads.base.files import UserError
-from heads.base.packaged import NAME, cache_of, not_there, place_of
+from heads.base.marian import CONFIG, GENERATION, HUB, LICENCES, NEEDED, TOKENIZER, WEIGHTS
+from heads.base.packaged import NAME, cache_of, cache_of_hub, not_there, place_of
 from heads.base.seals import sha256_of
-from heads.corpus.fetch import fetch
+from heads.corpus.fetch import Absent, fetch
 from heads.translation.export import new_folder
+from heads.translation.marian_folder import read_object
 
 SERVER = "https://firefox.settings.services.mozilla.com/v1"
 RECORDS = "buckets/main/collections/translations-models/records"
@@ -41,6 +45,14 @@ VERSION = re.compile(r"\d+(\.\d+)*")
 VOCABULARIES = ({"vocab"}, {"srcvocab", "trgvocab"})
 """One vocabulary for both languages, or one for each."""
 SHORTLIST = "lex"
+
+FILES = {marian: (*NEEDED[1:], WEIGHTS), bert: (WEIGHTS,), fairseq: (WEIGHTS,)}
+IF_THERE = {
+    marian: (GENERATION, TOKENIZER, LICENCES[0]),
+    bert: (TOKENIZER, bert.WORD_PIECES, bert.VOCAB, LICENCES[0]),
+    fairseq: (*fairseq.DESCRIBING[1:], LICENCES[0]),
+}
+"""Optional files by kind of model, which config.json names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,3 +143,36 @@ def _fetch(name: str, url: str, path: Path) -> None:
         fetch(url, path, sha256=None, attempts=2)
     except UserError as error:
         raise UserError(f"{not_there(name)} ({error})") from error
+
+
+def folder_of(pretrained: Path, hub: str = HUB) -> Path:
+    """The folder itself, or the cached folder of a name on the hub, downloaded if necessary.
+
+    If the download fails, raises UserError that says what to fetch by hand, and leaves no partial folder behind.
+    """
+    name = pretrained.as_posix()
+    place = cache_of_hub(name)
+    if pretrained.is_dir() or place is None:
+        return pretrained
+    if place.is_dir():
+        return place
+    files = f"{hub}/{name}/resolve/main"
+    with new_folder(place) as folder:
+        kind, file = marian, CONFIG
+        try:
+            fetch(f"{files}/{file}", folder / file, sha256=None, attempts=2)
+            model_type = read_object(folder / file).get("model_type")
+            kind = bert if model_type == "bert" else fairseq if fairseq.fits(folder) else marian
+            for file in FILES[kind]:
+                fetch(f"{files}/{file}", folder / file, sha256=None, attempts=2)
+        except UserError as error:
+            if file == WEIGHTS and isinstance(error, Absent):
+                raise UserError(
+                    f"{name} has no {WEIGHTS} on the hub, and pickled weights are not opened: write its model and "
+                    "tokeniser with transformers' save_pretrained into a folder, and give that folder."
+                ) from error
+            raise UserError(f"{kind.not_there(pretrained)} ({error})") from error
+        for file in IF_THERE[kind]:
+            with suppress(Absent):
+                fetch(f"{files}/{file}", folder / file, sha256=None, attempts=2)
+    return place
