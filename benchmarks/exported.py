@@ -40,11 +40,6 @@ class Exported:
         with (self.folder / "heads.tsv").open(encoding="utf-8", newline="") as rows:
             return sum(int(row["open"]) for row in csv.DictReader(rows, delimiter="\t"))
 
-    @property
-    def megabytes(self) -> float:
-        """The size of the weights in MB."""
-        return float((self.folder / "model.bin").stat().st_size / 1e6)
-
     def translate(self, lines: list[str], beam: int, length_penalty: float) -> None:
         """Translate all lines once, and keep the translations and the CPU seconds."""
         started = time.process_time()
@@ -80,7 +75,8 @@ def main() -> None:
     print("folder\theads\tweights\tMB\tBLEU\tCPU_seconds\tratio")
     for model in models:
         bleu, seconds = sacrebleu.corpus_bleu(model.translations, [reference]).score, min(model.seconds)
-        cells = (model.heads, model.translator.compute_type, f"{model.megabytes:.1f}", f"{bleu:.2f}", f"{seconds:.1f}")
+        size = (model.folder / "model.bin").stat().st_size / 1e6
+        cells = (model.heads, model.translator.compute_type, f"{size:.1f}", f"{bleu:.2f}", f"{seconds:.1f}")
         print(model.folder.name, *cells, f"{min(models[0].seconds) / seconds:.2f}", sep="\t")
 
 

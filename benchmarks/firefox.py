@@ -15,19 +15,16 @@ from tempfile import TemporaryDirectory
 
 import torch
 from torch import Tensor, nn
-from train import random_pairs
+from train import random_pairs, training_of
 
 from heads.base.files import read_yaml
-from heads.base.targets import Target
 from heads.config.settings import merged, resolve, section
-from heads.config.trainings import BpeSettings, GatesSettings, LengthSettings, TrainingSettings
+from heads.config.trainings import BpeSettings, GatesSettings, TrainingSettings
 from heads.formats.registry import format_of
 from heads.model.linear import multiplied, weight_gradient
 from heads.model.transformer import Transformer
 from heads.text.batches import Pairs
-from heads.training.job import frozen_beside, pruning_of
 from heads.training.loop import Training
-from heads.training.schedule import TrainingPlan
 from heads.translation.from_firefox import model_of_firefox, read_firefox
 
 UPDATES, WARM = 8, 2
@@ -40,14 +37,13 @@ def trainings(model: Transformer, pairs: Pairs) -> dict[str, Training]:
     own = read_yaml(root / "config/experiments/firefox.yaml")
     experiment = resolve(merged(own, read_yaml(root / "config.yaml")))[EXPERIMENT]
     settings, gates = section(TrainingSettings, experiment["training"]), section(GatesSettings, experiment["gates"])
-    length, found = LengthSettings(updates=gates.updates, patience=0, average_last=1, average_every=1), {}
-    for scope in ("enc_self", "all"):
-        for precision in ("fp32", "bf16"):
-            own = deepcopy(model).train()
-            pruning = pruning_of(own, scope, Target.parse("lam-0.01"), gates, frozen_beside(scope, own))
-            plan = TrainingPlan(settings.model_copy(update={"precision": precision}), length, 1, 0, torch.device("cpu"))
-            found[f"{scope}, {precision}"] = Training(own, pairs, plan, pruning)
-    return found
+    return {
+        f"{scope}, {precision}": training_of(
+            deepcopy(model).train(), pairs, settings.model_copy(update={"precision": precision}), gates, scope
+        )
+        for scope in ("enc_self", "all")
+        for precision in ("fp32", "bf16")
+    }
 
 
 def sizes(model: Transformer) -> tuple[list[torch.Size], list[torch.Size]]:

@@ -1,6 +1,6 @@
 """The cost of relevance propagation: forward passes per generation step, and memory, for every rule in the settings.
 
-Run `PYTHONPATH=workflow:tests python benchmarks/lrp_cost.py [results/demo]`: first with the demo's model, dev sentences
+Run `PYTHONPATH=workflow python benchmarks/lrp_cost.py [results/demo]`: first with the demo's model, dev sentences
 and batches if the folder has them (otherwise a random model of the same size), then with a random model of 4 layers of
 8 heads and width 128 and one batch of 1000 tokens. The figure is a / (b * n):
 
@@ -25,16 +25,56 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
+import numpy as np
 import torch
-from lrp import MEAN_LENGTH, demo, random, shape
 
-from heads.analysis.lrp.rows import rule_of
+from heads.analysis.lrp.rows import generated, rule_of
 from heads.analysis.lrp.steps import head_relevance
+from heads.config.trainings import ModelSettings
+from heads.model.folder import load_folder
+from heads.model.shape import ModelShape, unpruned_shape
 from heads.model.transformer import Transformer
-from heads.text.batches import Batch
+from heads.text.batches import Batch, Pairs, make_batch
+from heads.text.vocabulary import Tokens
 
 RULES = ("plain", "z-plus", "alpha-beta", "attnlrp", "plain-product", "voita-2019")
-TURNS = 2
+SENTENCES, BATCH_TOKENS, MEAN_LENGTH, TURNS = 200, 500, 12, 2
+
+
+def shape(width: int, layers: int, heads: int) -> ModelShape:
+    """The shape of a model with all its heads and the demo's vocabularies."""
+    sizes = ModelSettings(layers=layers, heads=heads, width=width, feedforward=4 * width, dropout=0.0)
+    return unpruned_shape(sizes, 1500, 2500)
+
+
+SHAPE = shape(width=64, layers=3, heads=4)
+
+
+def demo(folder: Path) -> tuple[Transformer, list[Batch]]:
+    """The trained model in float64, and its own translations of dev sentences in batches of the stage's size."""
+    run = folder / "baseline" / "seed-1"
+    model = load_folder(run)
+    source, target = (Tokens(folder / "bpe" / f"dev.{side}.safetensors") for side in ("source", "target"))
+    in_order = Pairs(source, target, BATCH_TOKENS).in_order(BATCH_TOKENS, SENTENCES)
+    return model.double(), [generated(model, batch) for _, batch in in_order]
+
+
+def random(
+    of: ModelShape = SHAPE, batch_tokens: int = BATCH_TOKENS, sentences: int = SENTENCES
+) -> tuple[Transformer, list[Batch]]:
+    """A random model with small random biases, like those of a trained one, and random sentences."""
+    torch.manual_seed(1)
+    model = Transformer(of).double().eval()
+    for name, parameter in model.named_parameters():
+        if name.endswith("bias"):
+            torch.nn.init.normal_(parameter, std=0.02)
+    generator = np.random.default_rng(2)
+    lengths = generator.integers(MEAN_LENGTH - 3, MEAN_LENGTH + 4, (2, sentences))
+    lengths = lengths[:, lengths[0].argsort()]
+    source, target = ([generator.integers(4, 1500, n).astype(np.int32) for n in side] for side in lengths)
+    at_a_time = batch_tokens // MEAN_LENGTH
+    parts = [slice(first, first + at_a_time) for first in range(0, sentences, at_a_time)]
+    return model, [make_batch(source[part], target[part]) for part in parts]
 
 
 @torch.no_grad()
@@ -48,13 +88,6 @@ def walked(model: Transformer, batches: list[Batch], rule: str) -> None:
     """Propagate relevance for all generation steps of every batch."""
     for batch in batches:
         head_relevance(model, batch, rule_of(rule, 1e-12))
-
-
-def seconds_of(way: Callable[[], None]) -> float:
-    """CPU seconds of one call."""
-    started = time.process_time()
-    way()
-    return time.process_time() - started
 
 
 def growth(way: Callable[[], None]) -> float:
@@ -79,7 +112,9 @@ def report(title: str, model: Transformer, batches: list[Batch]) -> None:
     seconds = dict.fromkeys(ways, float("inf"))
     for _ in range(TURNS):
         for name, way in ways.items():
-            seconds[name] = min(seconds[name], seconds_of(way))
+            started = time.process_time()
+            way()
+            seconds[name] = min(seconds[name], time.process_time() - started)
     one_pass = seconds["forward"] / sentences
     print(f"{title}: {steps} generation steps of {sentences} sentences; a forward pass takes {one_pass * 1e3:.3f} ms")
     for name in RULES:

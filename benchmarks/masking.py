@@ -1,11 +1,11 @@
-"""The cost of translating with each head of a model masked alone, and how it depends on the batch size.
+"""The cost of translating with each head of a model masked alone.
 
 Run `PYTHONPATH=workflow python benchmarks/masking.py [results/demo]`: with the demo's model and the first 500 sentences
 of its test set if the folder has them, otherwise with a random model of similar size, which ends sentences only at
 their length limit and so takes much longer. Times are CPU seconds on one thread. Compared in turn, every ninth head
-masked: beam search, greedy search and greedy search checked against drafts, as in `ablation` with a beam size of 1; and
-batch sizes. Before that, for any model including classifiers: the encoder alone with each head masked, run from the
-bottom and from states kept below the masked layer.
+masked: beam search, greedy search and greedy search checked against drafts, as in `ablation` with a beam size of 1.
+Before that, for any model including classifiers: the encoder alone with each head masked, run from the bottom and from
+states kept below the masked layer.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from heads.translation.drafts import Drafted
 from heads.translation.scoring import every_pair, search_pairs
 
 CPU = torch.device("cpu")
-SENTENCES, MEAN_LENGTH, BATCH_TOKENS, TURNS = 500, 12, (500, 1000, 2000, 4000, 16000), 2
+SENTENCES, MEAN_LENGTH = 500, 12
 TEXT = Path("bpe/test.source.safetensors")
 STAGE = 4000
 """Tokens per batch in the stage `ablation`."""
@@ -56,42 +56,31 @@ def opened(folder: Path) -> tuple[Encoder, list[np.ndarray]]:
     return Transformer(SHAPE).eval(), [generator.integers(4, 1500, n).astype(np.int32) for n in lengths]
 
 
-def batches_of(sentences: Sequence[np.ndarray], tokens: int) -> Sources:
-    """Batches of sentences of similar length, of about the given number of tokens."""
+def batches_of(sentences: Sequence[np.ndarray]) -> Sources:
+    """Batches of sentences of similar length, of about as many tokens as in the stage."""
     lengths = np.array([len(ids) for ids in sentences])
-    parts = cut(np.argsort(lengths, kind="stable"), lengths, tokens)
+    parts = cut(np.argsort(lengths, kind="stable"), lengths, STAGE)
     return [pad([np.append(sentences[i], EOS) for i in part]) for part in parts]
 
 
-def seconds(model: Transformer, batches: Sources, masks: Sequence[Collection[Head]]) -> float:
-    """CPU seconds to translate everything with each of the masks."""
-    started = time.process_time()
-    for masked in masks:
-        gates = gates_without(model, masked)
-        for source, mask in batches:
-            beam_search(model, source, mask, beam=4, length_penalty=0.6, gates=gates)
-    return time.process_time() - started
-
-
 def main() -> None:
-    """Print the cost of all heads at the stage's batch size, and of some heads at other sizes."""
+    """Print the cost of all heads, and of every ninth head in other ways."""
     torch.set_num_threads(1)
     folder = Path(sys.argv[1] if len(sys.argv) > 1 else "results/demo")
     model, sentences = opened(folder)
-    masks = list(masked_alone(model.shape).values())
-    by_prefixes(model, batches_of(sentences, STAGE), masks)
+    masks, batches = list(masked_alone(model.shape).values()), batches_of(sentences)
+    by_prefixes(model, batches, masks)
     if not isinstance(model, Transformer):
         return
     if (folder / TEXT).exists():
         by_drafts(model, Tokens(folder / TEXT), masks)
     print(f"{len(masks)} masks x {len(sentences)} sentences, {STAGE} tokens at a time", end=": ", flush=True)
-    print(f"{seconds(model, batches_of(sentences, STAGE), masks):.1f} CPU s")
-    best = dict.fromkeys(BATCH_TOKENS, float("inf"))
-    for _ in range(TURNS):
-        for tokens in best:
-            best[tokens] = min(best[tokens], seconds(model, batches_of(sentences, tokens), masks[::9]))
-    for tokens, spent in best.items():
-        print(f"{len(masks[::9])} masks, {tokens:5} tokens at a time: {spent:5.2f} CPU s")
+    started = time.process_time()
+    for masked in masks:
+        gates = gates_without(model, masked)
+        for source, mask in batches:
+            beam_search(model, source, mask, beam=4, length_penalty=0.6, gates=gates)
+    print(f"{time.process_time() - started:.1f} CPU s")
 
 
 @torch.inference_mode()

@@ -5,8 +5,7 @@ the same batches of 64 sentences sorted by length, with a beam size of 4, in exa
 end-of-sentence token, so it has 39 subwords where CTranslate2 has 40. Agreement of the outputs is counted outside the
 timing, with 40 subwords in both.
 
-All take turns; times are CPU seconds of the fastest turn, over all threads of the process. Last, torch's profiler
-shows where our time goes.
+All take turns; times are CPU seconds of the fastest turn, over all threads of the process.
 """
 
 from __future__ import annotations
@@ -140,7 +139,7 @@ def ours_in_bf16(model: Transformer, batches: list[list[list[int]]], subwords: i
 
 
 def compare(folder: Path) -> None:
-    """Compare the outputs, time all ways and print the ratios to the first, then where our time goes."""
+    """Compare the outputs, time all ways and print the ratios to the first."""
     vars(heads.translation.beam_search)["length_limit"] = lambda _: STEPS + 2
     batches, model = batches_of(folder / "test.en.gz"), random_model()
     with tempfile.TemporaryDirectory() as place:
@@ -164,9 +163,3 @@ def compare(folder: Path) -> None:
     for name in ways:
         same = sum(one == other for one, other in zip(found[name], found[first], strict=True))
         print(name, f"{rate[name]:.1f}", f"{rate[name] / rate[first]:.2f}", f"{same} of {len(found[name])}", sep="\t")
-    with torch.profiler.profile() as profile:
-        ours(model, batches[8:10])
-    events = sorted(profile.key_averages(), key=lambda event: -event.self_cpu_time_total)
-    total = sum(event.self_cpu_time_total for event in events)
-    for event in events[:14]:
-        print(f"{event.self_cpu_time_total / total:6.1%} {event.count:6} {event.key}")

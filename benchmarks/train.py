@@ -55,21 +55,24 @@ def operations(model: Encoder, pairs: Pairs, members: np.ndarray) -> float:
     return 6.0 * (source * encoder + target * decoder)
 
 
+def training_of(model: Encoder, pairs: Pairs, settings: TrainingSettings, gates: GatesSettings, scope: str) -> Training:
+    """A training of a model on the CPU, with gates on a scope if one is given."""
+    pruning = pruning_of(model, scope, Target.parse("lam-0.01"), gates, frozen_beside(scope, model)) if scope else None
+    length = LengthSettings(updates=gates.updates, patience=0, average_last=1, average_every=1)
+    return Training(model, pairs, TrainingPlan(settings, length, 1, 0, torch.device("cpu")), pruning)
+
+
 def trainings(pairs: Pairs) -> dict[str, Training]:
     """A training of each kind, with the demo's sizes."""
     demo = resolve(read_yaml(Path(__file__).parents[1] / "config.yaml"))["demo"]
     bpe, sizes = section(BpeSettings, demo["bpe"]), section(ModelSettings, demo["model"])
     settings, gates = section(TrainingSettings, demo["training"]), section(GatesSettings, demo["gates"])
-    length = LengthSettings(updates=gates.updates, patience=0, average_last=1, average_every=1)
-    cpu = torch.device("cpu")
 
     def training(*, scope: str = "", **changes: Any) -> Training:
         """A training with gates on a scope, if one is given, and with these settings changed."""
         torch.manual_seed(1)
         model = Transformer(unpruned_shape(sizes, bpe.source_subwords, bpe.target_subwords)).train()
-        target, frozen = Target.parse("lam-0.01"), frozen_beside(scope, model) if scope else ()
-        pruning = pruning_of(model, scope, target, gates, frozen) if scope else None
-        return Training(model, pairs, TrainingPlan(settings.model_copy(update=changes), length, 1, 0, cpu), pruning)
+        return training_of(model, pairs, settings.model_copy(update=changes), gates, scope)
 
     return {
         "fp32, adam": training(precision="fp32", optimizer="adam"),

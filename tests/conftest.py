@@ -118,22 +118,14 @@ def lopsided() -> HardConcrete:
 
 @pytest.fixture
 def training_settings() -> Callable[..., TrainingSettings]:
-    """Builds settings of a training; keywords replace values."""
+    """Builds settings of a training with the papers' loss and optimiser; keywords replace values."""
 
     def build(**changes: Any) -> TrainingSettings:
         values = {
             "batch_tokens": 40,
             "micro_batch_tokens": 40,
             "max_subwords": 20,
-            "label_smoothing": 0.1,
-            "optimizer": "adam",
-            "adam_beta1": 0.9,
-            "adam_beta2": 0.98,
-            "adam_epsilon": 1e-9,
-            "learning_rate": 0.0316228,
-            "learning_rate_scale": 0.0,
             "warmup_updates": 10,
-            "decay_share": 0.0,
             "precision": "fp32",
             "evaluate_every": 1000,
             "dev_bleu_sentences": 0,

@@ -147,11 +147,15 @@ def loaded_by(statements: list[str], packages: tuple[str, ...]) -> dict[str, lis
         "    found[statement] = [name for name in json.loads(sys.argv[2]) if name in sys.modules]\n"
         "print(json.dumps({statement: names for statement, names in found.items() if names}))"
     )
-    command = [sys.executable, "-c", code, json.dumps(statements), json.dumps(packages)]
-    environment = {**os.environ, "PYTHONPATH": str(WORKFLOW)}
-    done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment, timeout=300)
-    found: dict[str, list[str]] = json.loads(done.stdout)
+    found: dict[str, list[str]] = json.loads(printed(code, json.dumps(statements), json.dumps(packages)))
     return found
+
+
+def printed(code: str, *words: str) -> str:
+    """What code prints in a fresh process."""
+    environment = {**os.environ, "PYTHONPATH": str(WORKFLOW)}
+    command = [sys.executable, "-c", code, *words]
+    return subprocess.run(command, capture_output=True, text=True, check=True, env=environment, timeout=300).stdout
 
 
 def test_no_torch_where_none_is_needed() -> None:
@@ -179,10 +183,7 @@ def test_what_runs_on_a_gpu_needs_no_snakemake_no_parser_and_no_solver() -> None
 
 def test_what_a_stage_imports_is_not_searched_for_garbage_and_what_it_makes_is() -> None:
     code = "import gc, heads.__main__ as m; m.imported('table'); print(gc.get_freeze_count(), gc.isenabled())"
-    environment = {**os.environ, "PYTHONPATH": str(WORKFLOW)}
-    command = [sys.executable, "-c", code]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment, timeout=300)
-    frozen, searched = done.stdout.split()
+    frozen, searched = printed(code).split()
     assert int(frozen) > 50000 and searched == "True"
 
 

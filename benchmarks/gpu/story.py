@@ -17,7 +17,6 @@ import sys
 import tarfile
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -42,15 +41,6 @@ GRACE_SECONDS = 50
 DONE, STOPPED, FAILED = "done", "stopped", "failed"
 
 
-@dataclass
-class Running:
-    """A running job."""
-
-    job: Job
-    process: subprocess.Popen[bytes]
-    started: float
-
-
 class Story:
     """The jobs of a folder: all, those that are done and those that are running."""
 
@@ -63,7 +53,8 @@ class Story:
         self.table = folder / "story/jobs.tsv"
         self.rows: list[dict[str, Any]] = list(read_tsv(self.table)) if self.table.exists() else []
         self.call = 1 + max((int(row["call"]) for row in self.rows), default=0)
-        self.running: list[Running] = []
+        self.running: dict[Job, tuple[subprocess.Popen[bytes], float]] = {}
+        """The process of each running job, and when it started."""
 
     @property
     def missing(self) -> set[str]:
@@ -110,36 +101,34 @@ class Story:
                 [sys.executable, *words], cwd=self.folder, env=environment, stdout=log, stderr=subprocess.STDOUT
             )
         print(f"started {job.rule} {job.outputs[0]}", flush=True)
-        self.running.append(Running(job, process, time.monotonic()))
+        self.running[job] = process, time.monotonic()
 
     def gather(self, *, stopped: bool = False) -> None:
-        """Record the jobs that have ended."""
-        for one in [one for one in self.running if one.process.poll() is not None]:
-            status = one.process.returncode
-            self.running.remove(one)
-            self.note(one, DONE if status == 0 else STOPPED if stopped else FAILED)
-
-    def note(self, one: Running, ended: str) -> None:
-        """Record how a job ended, and print the end of its log if it failed."""
-        spent = round(time.monotonic() - one.started, 1)
-        row = {"call": self.call, "rule": one.job.rule, "job": one.job.outputs[0], "seconds": spent, "ended": ended}
-        self.rows.append(row | {"side by side": self.side_by_side})
-        print(f"{ended} {one.job.rule} {one.job.outputs[0]} after {spent} s", flush=True)
-        if ended == FAILED:
-            print((self.folder / one.job.log).read_text(encoding="utf-8", errors="replace")[-2000:], flush=True)
-        write(self.table, self.rows)
+        """Record the jobs that have ended, and print the end of the log of those that failed."""
+        for job, (process, started) in [*self.running.items()]:
+            if process.poll() is None:
+                continue
+            del self.running[job]
+            ended = DONE if process.returncode == 0 else STOPPED if stopped else FAILED
+            spent = round(time.monotonic() - started, 1)
+            row = {"call": self.call, "rule": job.rule, "job": job.outputs[0], "seconds": spent, "ended": ended}
+            self.rows.append(row | {"side by side": self.side_by_side})
+            print(f"{ended} {job.rule} {job.outputs[0]} after {spent} s", flush=True)
+            if ended == FAILED:
+                print((self.folder / job.log).read_text(encoding="utf-8", errors="replace")[-2000:], flush=True)
+            write(self.table, self.rows)
 
     def stop(self) -> None:
         """Ask the running jobs to stop, wait while they save their states, and kill those that do not end in time."""
-        for one in self.running:
-            one.process.send_signal(signal.SIGTERM)
+        for process, _ in self.running.values():
+            process.send_signal(signal.SIGTERM)
         deadline = time.monotonic() + GRACE_SECONDS
         while self.running and time.monotonic() < deadline:
             time.sleep(0.1)
             self.gather(stopped=True)
-        for one in self.running:
-            one.process.kill()
-            one.process.wait(30)
+        for process, _ in self.running.values():
+            process.kill()
+            process.wait(30)
         self.gather(stopped=True)
 
 

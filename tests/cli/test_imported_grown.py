@@ -49,7 +49,7 @@ def test_shares_of_heads_are_of_those_that_the_decoder_will_have() -> None:
 def test_a_decoder_that_has_self_attention_and_a_model_without_decoder_are_refused_before_anything_runs(
     monkeypatch: pytest.MonkeyPatch, kinds: tuple[str, ...]
 ) -> None:
-    monkeypatch.setattr("heads.config.pretrained.format_of", lambda *_: (Theirs(kinds), Path("theirs")))
+    monkeypatch.setattr("heads.config.plan.format_of", lambda *_: (Theirs(kinds), Path("theirs")))
     laid = {"experiments": {"firefox-en-pt": settings("self_attention")}}
     with pytest.raises(
         UserError, match=r"^experiments\.firefox-en-pt\.baseline\.decoder is for a decoder without self-"

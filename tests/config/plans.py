@@ -11,14 +11,8 @@ from heads.config.plan import Plan
 from heads.config.settings import merged
 
 URL, LEARNT = "https://example.org/gold.conllu", "https://example.org/learn.conllu.gz"
-
-
 LINKS = "https://example.org/dev.links"
-
-
 SHA = "0" * 63 + "1"
-
-
 TEXT = {
     "kind": "files",
     "source": "de",
@@ -29,11 +23,7 @@ TEXT = {
     "test": [{"sacrebleu": "wmt14"}],
     "cleaning": {"max_words": 60, "max_length_ratio": 4.0},
 }
-
-
 OTHER = [{"source": "o.de", "target": "o.en"}]
-
-
 CORPORA: dict[str, Any] = {
     "plain": TEXT,
     "held": {**TEXT, "hold_out": {"roles": 5}, "parser_trees": "learn.conllu"},
@@ -46,8 +36,6 @@ CORPORA: dict[str, Any] = {
     },
     "written": {**TEXT, "source": "en", "trees": {"grammar": 7}},
 }
-
-
 NOTHING = {
     "seeds": [1],
     "lambdas": {"enc_self": [], "all": []},
@@ -58,13 +46,8 @@ NOTHING = {
     "penalty_scratch_scopes": [],
     "trained_on_scopes": [],
 }
-
-
 GOLD, OWN, BOTH = {"trees": ["gold"]}, {"trees": ["own"]}, {"trees": ["stanza", "gold"]}
-
-
 ALL = {"trees": ["own", "gold", "stanza"]}
-
 EXPERIMENTS = {
     "bare": {"corpus": "plain", "roles": GOLD},
     "held": {"corpus": "held", "roles": {"trees": ["gold", "own"]}},

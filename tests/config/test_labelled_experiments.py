@@ -11,7 +11,6 @@ from checkouts import configuration
 from heads.base.files import UserError
 from heads.config.plan import Plan
 from heads.config.settings import merged, resolve, stage_settings
-from heads.config.shown import labels_shown, sentences_shown, trees_shown
 from heads.figures.needs import NEEDS as FIGURES
 from heads.tables.needs import NEEDS as TABLES
 
@@ -104,7 +103,7 @@ def test_attention_maps_of_examples_are_of_the_dev_text_with_labels_and_with_tre
     own = {"corpora": {"read": {**tables, "cleaning": {"max_words": 9}}}, "experiments": {"plain": {"corpus": "read"}}}
     plan = Plan(merged(config({"sweep": SWEEP}), own))
     shown = {
-        name: (sentences_shown(plan, name), labels_shown(plan, name), trees_shown(plan, name))
+        name: (plan.sentences_shown(name), plan.labels_shown(name), plan.trees_shown(name))
         for name in ("told", "plain", "demo")
     }
     folder = "results/corpora"

@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from plans import EXPERIMENTS, NOTHING, below, plan
 
-from checkouts import configuration
 from heads.base.files import UserError, write_text
 from heads.base.names import KINDS
 from heads.config.plan import Plan
 from heads.config.settings import merged
-from heads.config.shown import sentences_shown
 from heads.tables.needs import NEEDS, Need
 
 SWEPT = {
@@ -96,34 +92,6 @@ def test_lambdas_are_trained_on_where_that_is_asked_for_with_the_control_once() 
     assert folders == [f"results/one/selected/all/{target}/seed-1" for target in ("lam-0", "lam-0.25", "lam-4")]
 
 
-def test_choices_without_updates_are_in_the_order_of_the_settings() -> None:
-    chosen = ["random1-48", "random1-24", "random2-48", "random2-24"]
-    chosen += ["lrp-48", "lrp-24", "optimal-48", "optimal-24"]
-    assert plan(CHOSEN).choices("one") == chosen
-
-
-@pytest.mark.parametrize(
-    ("choices", "files"),
-    [
-        (["lrp-9"], ["model.json", "lrp.tsv"]),
-        (["random2-9", "ablation-9"], ["model.json", "ablation.dev.tsv"]),
-        (["example-9", "confidence-9", "batch-3"], ["model.json", "importance.tsv", "confidence.tsv"]),
-        (["optimal-9"], ["model.json", "importance.tsv"]),
-    ],
-)
-def test_choices_are_made_from_measures_of_the_baseline_of_their_seed(choices: list[str], files: list[str]) -> None:
-    assert plan().measures("one", "3", choices) == below("results/one/baseline/seed-3", *files)
-
-
-@pytest.mark.parametrize(
-    ("choice", "kind"),
-    [("lam-0", "pruned"), ("lam-0.25", "pruned"), ("keep-24", "pruned"), ("dsp-24", "pruned"), ("lrp-24", "selected"),
-     ("random2-24", "selected")],
-)  # fmt: skip
-def test_the_heads_of_a_choice_are_those_that_gates_left_or_a_measure_chose(choice: str, kind: str) -> None:
-    assert plan().heads_to_keep("one", choice, "2") == f"results/one/{kind}/all/{choice}/seed-2/heads.tsv"
-
-
 def test_a_baseline_is_timed_with_models_pruned_from_it_in_the_widest_scope_by_hard_concrete_gates() -> None:
     asked = plan({**CHOSEN, "seeds": [1, 2], "lambdas": {"enc_self": [0.5], "all": [0.25]}})
     whole = [f"results/one/pruned/all/{target}/seed-2" for target in ("lam-0", "lam-0.25", "keep-24")]
@@ -131,16 +99,6 @@ def test_a_baseline_is_timed_with_models_pruned_from_it_in_the_widest_scope_by_h
     narrow = plan({"seeds": [1, 2], "lambdas": {"enc_self": [0.5]}})
     assert narrow.timed_with("one", "1") == [f"results/one/pruned/enc_self/{t}/seed-1" for t in ("lam-0", "lam-0.5")]
     assert plan().timed_with("one", "1") == []
-
-
-def test_a_baseline_is_compared_with_what_came_from_it_in_all_attention() -> None:
-    asked = plan({**CHOSEN, "seeds": [1, 2], "lambdas": {"enc_self": [0.5], "all": [0.25]}, "scratch_scopes": ["all"]})
-    pruned = ["lam-0", "lam-0.25", "keep-24", "dsp-24"]
-    chosen = ["lam-0", "keep-24", "random1-24", "random2-24", "dsp-24", "lrp-24"]
-    assert asked.compared_with("one", "2") == [
-        *(f"results/one/pruned/all/{target}/seed-2" for target in pruned),
-        *(f"results/one/selected/all/{target}/seed-2" for target in chosen),
-    ]
 
 
 def test_a_table_reads_files_of_runs_in_its_scopes_and_skips_what_an_experiment_lacks() -> None:
@@ -177,7 +135,7 @@ def test_a_table_of_other_experiments_names_those_that_have_what_it_is_made_of()
 
 def test_attention_is_shown_on_the_trees_that_decide_and_without_any_on_the_dev_text() -> None:
     asked = plan(**EXPERIMENTS)
-    shown = {name: sentences_shown(asked, name) for name in EXPERIMENTS}
+    shown = {name: asked.sentences_shown(name) for name in EXPERIMENTS}
     assert shown.pop("bare") == f"{asked.corpus_of('bare')}/dev.source.txt"
     assert shown == {name: next(iter(asked.tree_files(name).values())) for name in shown}
     assert shown["held"].endswith("held/parser/own.conllu") and shown["gold"].endswith("/dev.conllu")
@@ -187,26 +145,6 @@ def test_attention_is_shown_on_the_trees_that_decide_and_without_any_on_the_dev_
 def test_nothing_that_trees_are_needed_for_is_read_of_an_experiment_without_any(file: str) -> None:
     asked = plan(**EXPERIMENTS)
     assert asked.runs_read(Need((), {"baseline": (file,)}, ()), ["bare"]) == []
-
-
-@pytest.mark.parametrize(
-    ("change", "sentence"),
-    [
-        ("run: [dmo]", "run names 'dmo', which is not under experiments. Did you mean demo?"),
-        ("experiments: {demo: {model: {heads: 5}}}", "demo.model.width 128 does not divide into 5 heads"),
-        ("experiments: {demo: {model: {width: wide}}}", "demo.model.width is 'wide', but must be of type integer"),
-        ("experiments: {demo: {training: {adam_epsilon: 1e-9}}}", "YAML reads 1e-3 as text: write 0.001"),
-        ("experiments: {demo: {sweep: {budgets: {enc_self: [33]}}}}", "asks for 33 of the 32 heads of enc_self"),
-        ("experiments: {wmt-en-fr: {roles: {trees: [stanza]}}}", "wmt-en-fr has no treebank to train a parser on"),
-        ("experiments: {demo: {sweep: {seeds: ['2']}}}", "remove the quotes; inside braces of --config all is text"),
-        ("experiments: {figures: {}}", "experiments.figures would lie in results/figures"),
-        ("corpora: {demo: {kid: grammar}}", "corpora.demo.kid is not a setting. Did you mean kind?"),
-        ("corpora: {multi30k: {hold_out: {dev: 5, test: 5}}}", "has both hold_out and dev"),
-    ],
-)
-def test_what_is_wrong_with_the_settings_is_said_when_the_plan_is_made(change: str, sentence: str) -> None:
-    with pytest.raises(UserError, match=re.escape(sentence)):
-        Plan(merged(configuration(), yaml.safe_load(change)))
 
 
 def imported_plan(folder: Path, sweep: Mapping[str, Any], **config: Any) -> Plan:

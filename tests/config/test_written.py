@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -74,51 +73,6 @@ def test_an_editor_finds_nothing_wrong_with_the_settings_of_the_project() -> Non
 
 
 @pytest.mark.parametrize(
-    ("path", "value"),
-    [
-        ("training.warmup_update", 5),
-        ("curve", {}),
-        ("model.layers", "six"),
-        ("model.layers", 0),
-        ("model.layers", True),
-        ("model.dropout", 1.0),
-        ("model.pre_norm", 1),
-        ("training", None),
-        ("training.precision", "fp16"),
-        ("gates.hard_concrete.low", 0.1),
-        ("sweep.seeds", [1, 2**31]),
-        ("sweep.seeds", []),
-        ("sweep.seeds", [1, 1]),
-        ("sweep.seeds", 3),
-        ("sweep.lambdas", {"al": [1]}),
-        ("sweep.lambdas", {"all": [-1]}),
-        ("sweep.budgets", {"all": ["09"]}),
-        ("sweep.budgets", {"all": ["4-6"]}),
-        ("sweep.budgets", {"all": ["0%"]}),
-        ("sweep.budgets", {"all": [0.25]}),
-        ("sweep.selection.budgets", ["100.5%"]),
-        ("sweep.selection.fine_tuned.budgets", ["0.00%"]),
-        ("sweep.selection.methods", ["lpr"]),
-        ("sweep.trained_on_scopes", ["enc_self"]),
-        ("selection.at_least", {"enc": 1}),
-        ("lrp.rules", ["plain", "z"]),
-        ("bpe.train_sentences", 100),
-        ("speed.repeats", 1),
-    ],
-)
-def test_what_is_refused_when_it_runs_is_marked_by_the_editor_too(path: str, value: Any) -> None:
-    config = configuration()
-    demo = config["experiments"]["demo"] = copy.deepcopy(config["experiments"]["demo"])
-    *folders, key = path.split(".")
-    for folder in folders:
-        demo = demo.setdefault(folder, {})
-    demo[key] = value
-    assert list(EDITOR.iter_errors(config))
-    with pytest.raises(UserError, match=r"^experiments\.demo\.[^ ]+:? .*[.?)]$"):
-        resolve(config)
-
-
-@pytest.mark.parametrize(
     ("corpus", "changes"),
     [
         ("demo", {"kind": "files"}),
@@ -136,7 +90,7 @@ def test_what_is_refused_when_it_runs_is_marked_by_the_editor_too(path: str, val
         ("multi30k", {"cleaning": {"max_words": 3, "max_length_ratio": 0.5}}),
     ],
 )
-def test_so_are_the_faults_of_a_corpus(corpus: str, changes: dict[str, Any]) -> None:
+def test_faults_of_a_corpus_are_marked_by_an_editor_and_refused(corpus: str, changes: dict[str, Any]) -> None:
     config = configuration()
     config["corpora"][corpus] = {**config["corpora"][corpus], **changes}
     assert list(EDITOR.iter_errors(config))

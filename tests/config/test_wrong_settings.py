@@ -2,143 +2,144 @@
 
 from __future__ import annotations
 
-import copy
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 from plans import changed
+from test_written import EDITOR
 
 from heads.base.files import UserError
-from heads.config import messages
 from heads.config.analyses import ConfidenceSettings
 from heads.config.settings import resolve, section
 from heads.config.trainings import GatesSettings, HardConcrete
 
+MARKED: list[tuple[str, Any, str]] = [
+    ("training.warmup_update", 5, r"experiments\.demo\.training\.warmup_update is not a setting.*warmup_updates\?"),
+    ("trainin", {}, r"experiments\.demo\.trainin is not a setting.*training\?"),
+    ("gates.hard_concrete.hihg", 2, r"gates\.hard_concrete\.hihg is not a setting.*high\?"),
+    ("model.layers", "six", r"experiments\.demo\.model\.layers is 'six'.*integer"),
+    ("training.learning_rate", "1e-3", r"learning_rate is '1e-3'.*write 0\.001"),
+    ("model.layers", 0, r"model\.layers.*0"),
+    ("model.dropout", 1.0, r"model\.dropout.*1"),
+    ("training.precision", "fp16", r"training\.precision.*fp16"),
+    ("gates.hard_concrete.low", 0.1, r"hard_concrete\.low"),
+    ("model.pre_norm", 1, r"model\.pre_norm is 1.*boolean"),
+    ("baseline.keep_at", [0], r"baseline\.keep_at\.0"),
+    ("baseline.decoder", "lstm", r"baseline\.decoder is 'lstm'.*self_attention"),
+    ("sweep.lambdas.al", [1], r"sweep\.lambdas\.al is not a setting.*all\?"),
+    ("sweep.budgets.enc-self", [1], r"sweep\.budgets\.enc-self is not a setting.*enc_self\?"),
+    ("sweep.budgets.all", ["9-9"], r"sweep\.budgets\.all\.0: '9-9' is not a number of heads such as 12, a [^(]*$"),
+    ("sweep.budgets.all", ["0%"], r"all\.0: '0%' is not .*, a share of them such as 25%, or three numbers"),
+    ("sweep.budgets.all", [0.25], r"budgets\.all\.0: 0\.25 is not a number of heads such as 12"),
+    ("sweep.budgets.all", ["25 %"], r"budgets\.all\.0: '25 %' is not a number of heads"),
+    ("sweep.selection.budgets", ["101%"], r"'101%' is not a number of heads .*, or a share of .* as 25%\.$"),
+    ("sweep.selection.budgets", ["0.0%"], r"budgets\.0: '0\.0%' is not a number of heads such as 12"),
+    ("sweep.selection.budgets", ["-5%"], r"selection\.budgets\.0: '-5%' is not a number of heads such as 12, or"),
+    ("sweep.selection.budgets", [0], r"selection\.budgets\.0: 0 is not a number of heads such as 12, or a share"),
+    ("sweep.selection.budgets", ["25%", 9, "25%"], r"selection\.budgets names '25%' twice: take one out"),
+    ("sweep.budgets.all", [True], r"sweep\.budgets\.all\.0: True is not a number of heads"),
+    ("sweep.selection.fine_tuned.methods", ["dps"], r"fine_tuned\.methods\.0 is 'dps', .* Did you mean dsp\?"),
+    ("sweep.seeds", [1, 2**31], r"sweep\.seeds\.1: 2147483648 is greater than the maximum of 2147483647"),
+    ("sweep.seeds", 3, r"sweep\.seeds is 3, .*write seeds: \[3\]"),
+    ("model.pre_norm", "yes", r"model\.pre_norm is 'yes', but must be of type boolean\.$"),
+    ("training.learning_rate", "1.5e3", r"learning_rate is '1\.5e3'.*write 0\.001"),
+    ("training.learning_rate", "fast", r"learning_rate is 'fast', but must be of type number\.$"),
+    ("roles.trees", ["parsed"], r"demo\.roles\.trees\.0 is 'parsed', .* Known: gold, own, stanza\.$"),
+    ("selection.at_least.enc", 1, r"at_least: the key 'enc' is not a kind of attention such as dec_enc, or"),
+    ("selection.at_least.dec_enc", -1, r"selection\.at_least\.dec_enc: -1 is less than the minimum of 0"),
+    ("sweep.seeds", [], r"sweep\.seeds is empty: name at least one"),
+    ("sweep.seeds", [1, 1], r"sweep\.seeds names 1 twice: take one out"),
+    ("sweep.seeds", {"1": None}, r"sweep\.seeds is .* must be of type array\.$"),
+    ("training.warmup_updates", True, r"training\.warmup_updates is True, but must be of type integer\.$"),
+    ("training.label_smoothing", False, r"training\.label_smoothing is False, but must be of type number\.$"),
+    ("lrp.stabiliser", 0, r"lrp\.stabiliser: 0 is less than or equal to the minimum of 0"),
+    ("training", None, r"experiments\.demo\.training has no value: write one or take the key out"),
+    ("training.batch_tokens", None, r"experiments\.demo\.training\.batch_tokens has no value"),
+    ("training", 5, r"experiments\.demo\.training is 5, but must be of type object"),
+    ("curve", {}, r"^experiments\.demo\.curve is now called masking_curve: rename it\.$"),
+    ("moments", {}, r"^experiments\.demo\.moments is now called checkpoints: rename it\.$"),
+    ("sweep.lambdas.all", [-0.1], r"sweep\.lambdas\.all\.0"),
+    ("sweep.scratch_scopes", ["decoder"], r"scratch_scopes\.0.*decoder"),
+    ("sweep.selection.methods", ["lpr"], r"sweep\.selection\.methods\.0 is 'lpr', .* Did you mean lrp\?$"),
+    ("sweep.selection.methods", [3], r"sweep\.selection\.methods\.0 is 3, "),
+    ("sweep.selection.methods", ["optimal_parameters"], r"methods\.0 is .* is the same as optimal: write that\.$"),
+    ("sweep.selection.fine_tuned.methods", ["optimal_parameters"], r"methods\.0 is .* as optimal: write that\.$"),
+    ("sweep.seeds", ["2"], r"sweep\.seeds\.0 is '2', .*remove the quotes; inside braces of --config all is text"),
+    ("sweep.lambdas.all", [0.5, True], r"sweep\.lambdas\.all\.1 is True"),
+    ("sweep.lambdas.all", [0.5, "x"], r"sweep\.lambdas\.all\.1 is 'x'"),
+    ("sweep.lambdas.all", [[1]], r"sweep\.lambdas\.all\.0 is \[1\]"),
+    ("sweep.budgets.all", ["09"], r"sweep\.budgets\.all\.0: '09' is not a number of heads"),
+    ("sweep.budgets.all", ["4-6"], r"sweep\.budgets\.all\.0: '4-6' is not a number of heads"),
+    ("sweep.selection.budgets", ["100.5%"], r"selection\.budgets\.0: '100\.5%' is not a number of heads"),
+    ("sweep.selection.fine_tuned.budgets", ["0.00%"], r"fine_tuned\.budgets\.0: '0\.00%' is not a number of heads"),
+    ("sweep.trained_on_scopes", ["enc_self"], r"trained_on_scopes\.0 is 'enc_self', .* Known: all\.$"),
+    ("lrp.rules", ["plain", "z"], r"lrp\.rules\.1 is 'z', which is not a known value\."),
+    ("bpe.train_sentences", 100, r"bpe\.train_sentences: 100 is less than the minimum of 101"),
+    ("speed.repeats", 1, r"speed\.repeats: 1 is less than the minimum of 2"),
+]
+"""Values that are wrong by themselves, so that editors mark them too."""
+UNMARKED: list[tuple[str, Any, str]] = [
+    ("model.heads", 5, r"model\.width 64 does not divide into 5 heads"),
+    ("model", {"width": 9, "heads": 3}, r"model\.width 9 is odd"),
+    ("baseline.keep_at", [7, 9999], r"baseline\.keep_at has 9999, but the training ends before"),
+    ("baseline.fine_tuning_updates", 5, r"baseline\.fine_tuning_updates needs baseline\.pretrained: name a model"),
+    ("baseline.decoder", "self_attention", r"baseline\.decoder needs baseline\.pretrained: name a model there"),
+    (
+        "baseline",
+        {"pretrained": "there", "decoder": "self_attention"},
+        r"baseline\.decoder makes new weights.*: say under fine_tuning_updates for how long",
+    ),
+    ("baseline.labels", ["a", "b"], r"baseline\.labels needs baseline\.pretrained: name a model there, or take it"),
+    ("baseline.target_language", "de", r"baseline\.target_language needs baseline\.pretrained: name a model there"),
+    ("baseline.prefix", ">>ru<<", r"baseline\.prefix needs baseline\.pretrained: name a model there, or take it"),
+    (
+        "baseline",
+        {"pretrained": "there", "keep_at": [3]},
+        r"keep_at needs a training, and a .* has none here: empty it, or say .* under fine_tuning_updates\.",
+    ),
+    (
+        "baseline",
+        {"pretrained": "there", "fine_tuning_updates": 2, "keep_at": [3]},
+        r"baseline\.keep_at has 3, but the training ends before",
+    ),
+    ("corpus", "demos", r"experiments\.demo\.corpus is 'demos'.*demo\?"),
+    ("sweep.selection.budgets", [9, 37], r"budgets has 37.*36 heads"),
+    ("sweep.selection.fine_tuned.budgets", [37], r"selection\.fine_tuned\.budgets has 37.*36 heads"),
+    ("sweep.selection.budgets", [9, 8], r"selection\.budgets has 8, but .*at_least makes optimal keep 9"),
+    ("sweep.budgets.enc_self", [12, 13], r"sweep\.budgets\.enc_self has 13, .*the 12 heads of enc_self"),
+    ("sweep.budgets.all", [37], r"sweep\.budgets\.all has 37, .*the 36 heads of enc_self and dec_self and dec_enc"),
+    ("sweep.budgets.all", ["2-4-13"], r"sweep\.budgets\.all has 2-4-13, .*13 of the 12 heads of dec_enc"),
+    ("sweep.budgets.enc_self", ["2-4-6"], r"budgets\.enc_self has 2-4-6, but enc_self has 1 kind.*one number"),
+    ("selection.at_least", {"dec_enc": 99}, r"selection\.at_least\.dec_enc is 99, but a layer has 4 heads"),
+    ("selection.at_least", {"dec_enc.7": 1}, r"at_least names dec_enc\.7, a layer that the model does not"),
+    ("selection.at_least", {"dec_enc": 4}, r"selection\.budgets has 9, but .*at_least makes optimal keep 18"),
+    ("selection.at_least", {"dec_enc.0": 3}, r"selection\.budgets has 9, but .*at_least makes optimal keep 11"),
+    ("corpus", "wmt-en-fr", r"demo\.roles\.trees names stanza, but corpora\.wmt-en-fr has no .*under parser_trees"),
+    (
+        "corpus",
+        "multi30k",
+        r"demo\.roles\.trees names stanza, but corpora\.multi30k has no gold trees .*: name own, .* under trees\.$",
+    ),
+    ("training.warmup_updates", 3.0, r"training\.warmup_updates is 3\.0, but must be of type integer\.$"),
+    ("translate.length_penalty", float("inf"), r"translate\.length_penalty is inf, but must be of type number\.$"),
+    ("lrp.stabiliser", float("nan"), r"lrp\.stabiliser is nan, but must be of type number\.$"),
+]
+"""Values that do not go with others, or that a JSON schema cannot tell from right ones."""
+
 
 @pytest.mark.parametrize(
-    ("path", "value", "message"),
-    [
-        ("training.warmup_update", 5, r"experiments\.demo\.training\.warmup_update is not a setting.*warmup_updates\?"),
-        ("trainin", {}, r"experiments\.demo\.trainin is not a setting.*training\?"),
-        ("gates.hard_concrete.hihg", 2, r"gates\.hard_concrete\.hihg is not a setting.*high\?"),
-        ("model.layers", "six", r"experiments\.demo\.model\.layers is 'six'.*integer"),
-        ("training.learning_rate", "1e-3", r"learning_rate is '1e-3'.*write 0\.001"),
-        ("model.layers", 0, r"model\.layers.*0"),
-        ("model.dropout", 1.0, r"model\.dropout.*1"),
-        ("training.precision", "fp16", r"training\.precision.*fp16"),
-        ("gates.hard_concrete.low", 0.1, r"hard_concrete\.low"),
-        ("model.pre_norm", 1, r"model\.pre_norm is 1.*boolean"),
-        ("model.heads", 5, r"model\.width 64 does not divide into 5 heads"),
-        ("model", {"width": 9, "heads": 3}, r"model\.width 9 is odd"),
-        ("baseline.keep_at", [7, 9999], r"baseline\.keep_at has 9999, but the training ends before"),
-        ("baseline.keep_at", [0], r"baseline\.keep_at\.0"),
-        ("baseline.fine_tuning_updates", 5, r"baseline\.fine_tuning_updates needs baseline\.pretrained: name a model"),
-        ("baseline.decoder", "self_attention", r"baseline\.decoder needs baseline\.pretrained: name a model there"),
-        (
-            "baseline",
-            {"pretrained": "there", "decoder": "self_attention"},
-            r"baseline\.decoder makes new weights.*: say under fine_tuning_updates for how long",
-        ),
-        ("baseline.decoder", "lstm", r"baseline\.decoder is 'lstm'.*self_attention"),
-        ("baseline.labels", ["a", "b"], r"baseline\.labels needs baseline\.pretrained: name a model there, or take it"),
-        ("baseline.target_language", "de", r"baseline\.target_language needs baseline\.pretrained: name a model there"),
-        ("baseline.prefix", ">>ru<<", r"baseline\.prefix needs baseline\.pretrained: name a model there, or take it"),
-        (
-            "baseline",
-            {"pretrained": "there", "keep_at": [3]},
-            r"keep_at needs a training, and a .* has none here: empty it, or say .* under fine_tuning_updates\.",
-        ),
-        (
-            "baseline",
-            {"pretrained": "there", "fine_tuning_updates": 2, "keep_at": [3]},
-            r"baseline\.keep_at has 3, but the training ends before",
-        ),
-        ("corpus", "demos", r"experiments\.demo\.corpus is 'demos'.*demo\?"),
-        ("sweep.lambdas.al", [1], r"sweep\.lambdas\.al is not a setting.*all\?"),
-        ("sweep.budgets.enc-self", [1], r"sweep\.budgets\.enc-self is not a setting.*enc_self\?"),
-        ("sweep.selection.budgets", [9, 37], r"budgets has 37.*36 heads"),
-        ("sweep.selection.fine_tuned.budgets", [37], r"selection\.fine_tuned\.budgets has 37.*36 heads"),
-        ("sweep.selection.budgets", [9, 8], r"selection\.budgets has 8, but .*at_least makes optimal keep 9"),
-        ("sweep.budgets.enc_self", [12, 13], r"sweep\.budgets\.enc_self has 13, .*the 12 heads of enc_self"),
-        ("sweep.budgets.all", [37], r"sweep\.budgets\.all has 37, .*the 36 heads of enc_self and dec_self and dec_enc"),
-        ("sweep.budgets.all", ["2-4-13"], r"sweep\.budgets\.all has 2-4-13, .*13 of the 12 heads of dec_enc"),
-        ("sweep.budgets.enc_self", ["2-4-6"], r"budgets\.enc_self has 2-4-6, but enc_self has 1 kind.*one number"),
-        ("sweep.budgets.all", ["9-9"], r"sweep\.budgets\.all\.0: '9-9' is not a number of heads such as 12, a [^(]*$"),
-        (
-            "sweep.budgets.all",
-            ["0%"],
-            r"budgets\.all\.0: '0%' is not .*, a share of them such as 25%, or three numbers",
-        ),
-        (
-            "sweep.budgets.all",
-            [0.25],
-            r"budgets\.all\.0: 0\.25 is not .*, a share of them such as 25%, or three numbers",
-        ),
-        ("sweep.budgets.all", ["25 %"], r"budgets\.all\.0: '25 %' is not a number of heads"),
-        (
-            "sweep.selection.budgets",
-            ["101%"],
-            r"'101%' is not a number of heads such as 12, or a share of .* as 25%\.$",
-        ),
-        (
-            "sweep.selection.budgets",
-            ["0.0%"],
-            r"selection\.budgets\.0: '0\.0%' is not a number of heads such as 12, or",
-        ),
-        ("sweep.selection.budgets", ["-5%"], r"selection\.budgets\.0: '-5%' is not a number of heads such as 12, or"),
-        ("sweep.selection.budgets", [0], r"selection\.budgets\.0: 0 is not a number of heads such as 12, or a share"),
-        ("sweep.selection.budgets", ["25%", 9, "25%"], r"selection\.budgets names '25%' twice: take one out"),
-        ("sweep.budgets.all", [True], r"sweep\.budgets\.all\.0: True is not a number of heads"),
-        ("selection.at_least", {"dec_enc": 99}, r"selection\.at_least\.dec_enc is 99, but a layer has 4 heads"),
-        (
-            "selection.at_least",
-            {"dec_enc.7": 1},
-            r"at_least names dec_enc\.7, a layer that the model does not have",
-        ),
-        ("selection.at_least", {"dec_enc": 4}, r"selection\.budgets has 9, but .*at_least makes optimal keep 18"),
-        ("selection.at_least", {"dec_enc.0": 3}, r"selection\.budgets has 9, but .*at_least makes optimal keep 11"),
-        ("sweep.selection.fine_tuned.methods", ["dps"], r"fine_tuned\.methods\.0 is 'dps', .* Did you mean dsp\?"),
-        ("sweep.seeds", [1, 2**31], r"sweep\.seeds\.1: 2147483648 is greater than the maximum of 2147483647"),
-        ("sweep.seeds", 3, r"sweep\.seeds is 3, .*write seeds: \[3\]"),
-        ("model.pre_norm", "yes", r"model\.pre_norm is 'yes', but must be of type boolean\.$"),
-        ("training.learning_rate", "1.5e3", r"learning_rate is '1\.5e3'.*write 0\.001"),
-        ("training.learning_rate", "fast", r"learning_rate is 'fast', but must be of type number\.$"),
-        ("corpus", "wmt-en-fr", r"demo\.roles\.trees names stanza, but corpora\.wmt-en-fr has no .*under parser_trees"),
-        (
-            "corpus",
-            "multi30k",
-            r"demo\.roles\.trees names stanza, but corpora\.multi30k has no gold trees .*: name own, .* under trees\.$",
-        ),
-        ("roles.trees", ["parsed"], r"demo\.roles\.trees\.0 is 'parsed', .* Known: gold, own, stanza\.$"),
-        ("sweep.selection.methods", ["lpr"], r"methods\.0.*lpr"),
-        (
-            "selection.at_least.enc",
-            1,
-            r"selection\.at_least: the key 'enc' is not a kind of attention such as dec_enc, or",
-        ),
-        ("selection.at_least.dec_enc", -1, r"selection\.at_least\.dec_enc: -1 is less than the minimum of 0"),
-        ("sweep.seeds", [], r"sweep\.seeds is empty: name at least one"),
-        ("sweep.seeds", [1, 1], r"sweep\.seeds names 1 twice: take one out"),
-        ("sweep.seeds", {"1": None}, r"sweep\.seeds is .* must be of type array\.$"),
-        ("training.warmup_updates", 3.0, r"training\.warmup_updates is 3\.0, but must be of type integer\.$"),
-        ("training.warmup_updates", True, r"training\.warmup_updates is True, but must be of type integer\.$"),
-        ("training.label_smoothing", False, r"training\.label_smoothing is False, but must be of type number\.$"),
-        ("translate.length_penalty", float("inf"), r"translate\.length_penalty is inf, but must be of type number\.$"),
-        ("lrp.stabiliser", float("nan"), r"lrp\.stabiliser is nan, but must be of type number\.$"),
-        ("lrp.stabiliser", 0, r"lrp\.stabiliser: 0 is less than or equal to the minimum of 0"),
-        ("training", None, r"experiments\.demo\.training has no value: write one or take the key out"),
-        ("training.batch_tokens", None, r"experiments\.demo\.training\.batch_tokens has no value"),
-        ("training", 5, r"experiments\.demo\.training is 5, but must be of type object"),
-        ("curve", {}, r"^experiments\.demo\.curve is now called masking_curve: rename it\.$"),
-        ("moments", {}, r"^experiments\.demo\.moments is now called checkpoints: rename it\.$"),
-        ("sweep.lambdas.all", [-0.1], r"sweep\.lambdas\.all\.0"),
-        ("sweep.scratch_scopes", ["decoder"], r"scratch_scopes\.0.*decoder"),
-    ],
+    ("path", "value", "message", "marked"),
+    [*((*case, True) for case in MARKED), *((*case, False) for case in UNMARKED)],
 )
-def test_a_wrong_setting_is_named_in_one_sentence(sized: dict[str, Any], path: str, value: Any, message: str) -> None:
+def test_a_wrong_setting_is_named_in_one_sentence_and_marked_by_editors_where_they_can(
+    sized: dict[str, Any], path: str, value: Any, message: str, *, marked: bool
+) -> None:
+    changed(sized, path, value)
     with pytest.raises(UserError, match=message) as caught:
-        resolve(changed(sized, path, value))
+        resolve(sized)
     assert "\n" not in str(caught.value)
+    assert any(EDITOR.iter_errors(sized)) is marked
 
 
 @pytest.mark.parametrize(
@@ -159,9 +160,9 @@ def test_like_that_leads_nowhere_is_one_sentence(config: dict[str, Any], changes
         resolve(config)
 
 
-def test_a_missing_key_a_run_that_is_no_experiment_and_an_unknown_top_key_are_named(config: dict[str, Any]) -> None:
-    cases = []
-    for spoil, message in (
+@pytest.mark.parametrize(
+    ("spoil", "message"),
+    [
         (lambda c: c["defaults"]["model"].pop("heads"), r"^defaults\.model lacks the key heads: add it\.$"),
         (lambda c: c["defaults"].update(curve={}), r"^defaults\.curve is now called masking_curve: rename it\.$"),
         (lambda c: c.update(run=["dmo"]), r"run names 'dmo'.*demo\?"),
@@ -199,13 +200,15 @@ def test_a_missing_key_a_run_that_is_no_experiment_and_an_unknown_top_key_are_na
         (lambda c: c["corpora"]["wmt-en-ru"].update(train="x"), r"wmt-en-ru\.train is 'x'.*write train: \[x\]"),
         (lambda c: c.update(run=[]), r"config\.yaml\.run is empty: name at least one"),
         (lambda c: c.pop("run"), r"config\.yaml lacks the key run: add it"),
-    ):
-        spoilt = copy.deepcopy(config)
-        spoil(spoilt)
-        cases.append((spoilt, message))
-    for spoilt, message in cases:
-        with pytest.raises(UserError, match=message):
-            resolve(spoilt)
+        (lambda c: c["corpora"]["multi30k"].update(hold_out={"dev": 5, "test": 5}), r"has both hold_out and dev"),
+    ],
+)
+def test_a_missing_key_a_run_that_is_no_experiment_and_an_unknown_top_key_are_named(
+    config: dict[str, Any], spoil: Callable[[dict[str, Any]], object], message: str
+) -> None:
+    spoil(config)
+    with pytest.raises(UserError, match=message):
+        resolve(config)
 
 
 def test_a_lambda_from_scratch_is_one_of_the_sweep_where_any_of_its_scope_is_trained(sized: dict[str, Any]) -> None:
@@ -245,30 +248,3 @@ def test_a_section_inside_a_section_is_filled_and_may_lack_nothing_either(config
     del content["hard_concrete"]["low"]
     with pytest.raises(UserError, match=r"^GatesSettings\.hard_concrete lacks the key low: add it\.$"):
         section(GatesSettings, content)
-
-
-def test_a_word_that_went_is_told_with_what_to_write_in_its_place(
-    config: dict[str, Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(messages.RENAMED, "best", "is the same as optimal: write that")
-    changed(config, "sweep.selection.methods", ["lrp", "best"])
-    with pytest.raises(
-        UserError, match=r"^experiments\.demo\.sweep\.selection\.methods\.1 is 'best', which is the same as"
-    ):
-        resolve(config)
-
-
-@pytest.mark.parametrize("value", [True, "x", [1]])
-def test_a_lambda_that_is_no_number_is_refused(config: dict[str, Any], value: Any) -> None:
-    with pytest.raises(UserError, match=r"sweep\.lambdas\.all\.1"):
-        resolve(changed(config, "sweep.lambdas.all", [0.5, value]))
-
-
-@pytest.mark.parametrize("key", ["sweep.selection.methods", "sweep.selection.fine_tuned.methods"])
-def test_the_method_that_was_always_another_one_says_which(config: dict[str, Any], key: str) -> None:
-    sentence = rf"experiments\.demo\.{key}\.1 is 'optimal_parameters', which is the same as optimal: write that\.$"
-    with pytest.raises(UserError, match=sentence):
-        resolve(changed(config, key, ["lrp", "optimal_parameters"]))
-    for word, end in (("lpr", r"Did you mean lrp\?$"), (3, "")):
-        with pytest.raises(UserError, match=rf"{key}\.0 is {word!r}, .*{end}"):
-            resolve(changed(config, key, [word]))

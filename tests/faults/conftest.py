@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import os
+import sys
+from multiprocessing import forkserver
 from pathlib import Path
 
 import pytest
-import workshop
-from workshop import Command, prepare, training_words
+from workshop import CONTEXT, Command, prepare, training_words
 
 
 @pytest.fixture(scope="session", autouse=True)
 def server() -> None:
-    """Start the server of processes with torch loaded."""
-    workshop.start_server()
+    """Start the server of processes, which loads the workshop and torch once; it ends with its owner."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", os.pathsep.join(sys.path))
+        patch.setenv("OMP_NUM_THREADS", "1")
+        CONTEXT.set_forkserver_preload(["workshop"])
+        forkserver.ensure_running()
 
 
 @pytest.fixture(scope="session")

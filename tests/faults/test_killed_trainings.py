@@ -81,7 +81,7 @@ def test_a_training_with_gates_killed_with_9_from_outside_at_any_moment_ends_wit
 def test_a_training_whose_clock_goes_backwards_saves_its_state_all_the_same_and_ends_with_the_same_bits(
     results: Path, undisturbed: Path, tmp_path: Path
 ) -> None:
-    words = [*training_words("baseline", results, tmp_path / "run"), "--save-every-seconds", "0.1"]
+    words = training_words("baseline", results, tmp_path / "run", save_every_seconds=0.1)
     odd = Fault(kill_before=8, seconds_an_update=0.06, clock_backwards=True)
     assert Command(words, tmp_path / "said.txt", odd).end()[0] == -signal.SIGKILL
     status, said = Command(words, tmp_path / "said.txt", Fault(clock_backwards=True)).end()
@@ -90,7 +90,7 @@ def test_a_training_whose_clock_goes_backwards_saves_its_state_all_the_same_and_
 
 
 def test_a_training_saves_its_state_no_more_often_than_it_is_told_to(results: Path, tmp_path: Path) -> None:
-    words = [*training_words("baseline", results, tmp_path / "run"), "--save-every-seconds", "3600"]
+    words = training_words("baseline", results, tmp_path / "run", save_every_seconds=3600)
     assert Command(words, tmp_path / "said.txt", Fault(kill_before=8)).end()[0] == -signal.SIGKILL
     assert not (tmp_path / "run/unfinished/state.safetensors").exists()
 
@@ -99,7 +99,7 @@ def test_a_training_stopped_by_sigterm_saves_at_once_says_so_and_goes_on_from_th
     results: Path, undisturbed: Path, tmp_path: Path
 ) -> None:
     # Without the signal, the state would not be saved for an hour.
-    words = [*training_words("baseline", results, tmp_path / "run"), "--save-every-seconds", "3600"]
+    words = training_words("baseline", results, tmp_path / "run", save_every_seconds=3600)
     command = Command(words, tmp_path / "said.txt", Fault(seconds_an_update=0.1))
     wait_for(tmp_path / "run/unfinished/train.jsonl")
     command.signal(signal.SIGTERM)
@@ -176,8 +176,8 @@ def test_a_file_that_may_not_grow_ends_in_one_sentence_and_keeps_the_state_befor
 
 def test_a_loss_that_is_no_number_stops_the_training_within_three_updates(results: Path, tmp_path: Path) -> None:
     write_settings(tmp_path / "results", training={"learning_rate": 1e30})
-    words = training_words("baseline", results, tmp_path / "run")
-    words[words.index("--settings") + 1] = str(tmp_path / "results/tiny/settings/baseline.yaml")
+    settings = tmp_path / "results/tiny/settings/baseline.yaml"
+    words = training_words("baseline", results, tmp_path / "run", settings=settings)
     status, said = Command(words, tmp_path / "said.txt").end()
     last = said.splitlines()[-1]
     stopped = re.fullmatch(

@@ -9,23 +9,21 @@ from typing import Any
 
 import pytest
 import yaml
-from workshop import Command, config, gates_words, training_words, write_settings
+from workshop import Command, config, encoded, gates_words, training_words, write_settings
 
 from checkouts import ROOT
 from heads.__main__ import main
 from heads.base.files import UserError, read_jsonl, read_lines, read_tsv, write_text
 from heads.base.names import SIDES, SPLITS
 from heads.base.targets import GATED, Target
-from heads.config.settings import merged, resolve
+from heads.config.settings import resolve
 from heads.model.folder import load_folder
 
 HEADS = 12
 
 
-def gated(results: Path, start: Path, out: Path, target: str, settings: Path | None = None) -> tuple[int | None, str]:
-    words = gates_words(results, start, out, target=target)
-    words[words.index("--settings") + 1] = str(settings or results / "tiny/settings/gates.yaml")
-    return Command(words, out.parent / "said.txt").end()
+def gated(results: Path, start: Path, out: Path, **flags: object) -> tuple[int | None, str]:
+    return Command(gates_words(results, start, out, **flags), out.parent / "said.txt").end()
 
 
 @pytest.mark.parametrize(("target", "heads"), [("lam-0", HEADS), ("lam-1000000000", 0), ("keep-0", 0), ("keep-12", 12)])
@@ -35,7 +33,7 @@ def test_lambdas_and_budgets_at_their_ends_train_to_finite_weights_and_the_heads
     # Seven updates are enough to close all gates if each moves them far.
     write_settings(tmp_path / "quick", gates={"gate_learning_rate": 1.0} if target == "lam-1000000000" else {})
     settings = tmp_path / "quick/tiny/settings/gates.yaml"
-    status, said = gated(results, undisturbed, tmp_path / "run", target, settings)
+    status, said = gated(results, undisturbed, tmp_path / "run", target=target, settings=settings)
     assert status == 0, said
     model = load_folder(tmp_path / "run", with_closed=True)
     assert all(value.isfinite().all() for value in model.state_dict().values())
@@ -48,7 +46,7 @@ def test_a_model_without_any_head_is_pruned_and_translates(results: Path, undist
     experiment = tmp_path / "results/tiny"
     shutil.copytree(results / "tiny/bpe", experiment / "bpe")
     start, out = tmp_path / "start", experiment / "pruned/all/keep-0/seed-1"
-    assert gated(results, undisturbed, start, "keep-0")[0] == 0
+    assert gated(results, undisturbed, start, target="keep-0")[0] == 0
     files = {"start-model": start, "gates": start / "heads.tsv", "model": out, "heads": out / "heads.tsv"}
     words = ["pruned", *(text for name, path in files.items() for text in (f"--{name}", str(path)))]
     status, said = Command(words, tmp_path / "said.txt").end()
@@ -76,7 +74,7 @@ def test_a_model_without_any_head_is_pruned_and_translates(results: Path, undist
 def test_a_negative_lambda_and_a_budget_of_more_heads_than_there_are_end_in_one_sentence(
     results: Path, undisturbed: Path, tmp_path: Path, target: str, sentence: str
 ) -> None:
-    status, said = gated(results, undisturbed, tmp_path / "run", target)
+    status, said = gated(results, undisturbed, tmp_path / "run", target=target)
     assert status == 1 and re.fullmatch(rf"error: {sentence}.*\n", said), said
 
 
@@ -122,19 +120,17 @@ def test_an_empty_corpus_ends_in_one_sentence(tmp_path: Path, capfd: pytest.Capt
 
 def bpe(folder: Path, subwords: int) -> int:
     """Make both vocabularies of a corpus from `made`, then its subwords; return the exit status."""
-    settings = resolve(merged(config(), {"experiments": {"tiny": {"bpe": {"source_subwords": subwords}}}}))["tiny"][
-        "bpe"
-    ]
-    write_text(folder / "bpe.yaml", yaml.safe_dump({"bpe": {**settings, "target_subwords": subwords}}))
-    for side in SIDES:
-        text, model = str(folder / f"out/train.{side}.txt"), str(folder / f"bpe/{side}.model")
-        given = ["--settings", str(folder / "bpe.yaml"), "--side", side, "--text", text]
-        if status := main(["bpe", *given, "--model", model]):
-            return status
-        for split in SPLITS:
-            given = ["--text", str(folder / f"out/{split}.{side}.txt"), "--bpe", model]
-            main(["encode", *given, "--tokens", str(folder / f"bpe/{split}.{side}.safetensors")])
-    return 0
+    sizes = {"source_subwords": subwords, "target_subwords": subwords}
+    write_text(folder / "bpe.yaml", yaml.safe_dump({"bpe": resolve(config(bpe=sizes))["tiny"]["bpe"]}))
+    return encoded(folder / "out", folder / "bpe", folder / "bpe.yaml")
+
+
+def trained(results: Path, place: Path) -> str:
+    """Train on a corpus from `made` and `bpe`; return what was said."""
+    files = {"data": place / "bpe", "references": place / "out/dev.target.txt"}
+    status, said = Command(training_words("baseline", results, place / "run", **files), place / "said.txt").end()
+    assert status == 0, said
+    return said
 
 
 def test_a_vocabulary_larger_than_the_corpus_allows_ends_in_one_sentence(
@@ -157,11 +153,7 @@ def test_a_corpus_of_one_sentence_is_trained_on_and_a_dev_line_of_ten_thousand_t
         place = tmp_path / name
         assert made(place, {"train": ["ab ba abba"], "dev": dev, "test": ["a"]}) == 0
         assert bpe(place, 9) == 0
-        words = training_words("baseline", results, place / "run")
-        words[words.index("--data") + 1] = str(place / "bpe")
-        words[words.index("--references") + 1] = str(place / "out/dev.target.txt")
-        status, said = Command(words, tmp_path / "said.txt").end()
-        assert status == 0, said
+        trained(results, place)
         losses[name] = [line["dev_loss"] for line in read_jsonl(place / "run/train.jsonl")]
     assert len(losses["with"]) == 3
     assert (losses["with"] == losses["without"]) == (tokens == 10_000), "of one sentence, or of another one too"
@@ -176,11 +168,7 @@ def test_a_training_line_of_ten_thousand_tokens_is_cleaned_away_or_left_out_and_
     assert read_lines(tmp_path / "cleaned/out/train.source.txt") == ["ab ba abba"]
     assert made(tmp_path, lines, max_words=20_000) == 0
     assert bpe(tmp_path, 9) == 0
-    words = training_words("baseline", results, tmp_path / "run")
-    words[words.index("--data") + 1] = str(tmp_path / "bpe")
-    words[words.index("--references") + 1] = str(tmp_path / "out/dev.target.txt")
-    status, said = Command(words, tmp_path / "said.txt").end()
-    assert status == 0 and "1 training pairs are longer than max_subwords and are left out" in said, said
+    assert "1 training pairs are longer than max_subwords and are left out" in trained(results, tmp_path)
 
 
 def test_a_line_of_ten_thousand_tokens_is_translated_in_parts(results: Path, undisturbed: Path, tmp_path: Path) -> None:

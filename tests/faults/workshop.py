@@ -13,12 +13,10 @@ import signal
 import sys
 import time
 from dataclasses import dataclass
-from multiprocessing import forkserver
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
-import pytest
 import torch._inductor  # noqa: F401 - asking torch for determinism loads it
 import yaml
 
@@ -130,15 +128,6 @@ class Command:
         return self.process.exitcode, said
 
 
-def start_server() -> None:
-    """Start the server of processes, which loads this module and torch once; it ends with its owner."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PYTHONPATH", os.pathsep.join(sys.path))
-        patch.setenv("OMP_NUM_THREADS", "1")
-        CONTEXT.set_forkserver_preload([__name__])
-        forkserver.ensure_running()
-
-
 def config(**changes: Any) -> dict[str, Any]:
     """The project's configuration with an even smaller tiny experiment and changes to its settings."""
     whole = merged(merged(configuration(), read_yaml(TINY)), SMALL)
@@ -158,21 +147,28 @@ def write_settings(results: Path, **changes: Any) -> None:
 def prepare(results: Path) -> None:
     """Make all that a training reads, with the commands that the workflow would run."""
     write_settings(results)
-    corpus, bpe, settings = results / "corpora/tiny", results / "tiny/bpe", results / "tiny/settings"
+    corpus = results / "corpora/tiny"
     given = ["--settings", str(corpus / "settings.yaml"), "--downloads", str(results / "downloads")]
     assert main(["corpus", *given, "--out-folder", str(corpus)]) == 0
+    assert encoded(corpus, results / "tiny/bpe", results / "tiny/settings/bpe.yaml") == 0
+
+
+def encoded(corpus: Path, bpe: Path, settings: Path) -> int:
+    """Make both vocabularies of a corpus, then its subwords; return the exit status."""
     for side in SIDES:
         text, model = str(corpus / f"train.{side}.txt"), str(bpe / f"{side}.model")
-        given = ["--settings", str(settings / "bpe.yaml"), "--side", side, "--text", text]
-        assert main(["bpe", *given, "--model", model]) == 0
+        given = ["--settings", str(settings), "--side", side, "--text", text]
+        if status := main(["bpe", *given, "--model", model]):
+            return status
         for split in SPLITS:
             given = ["--text", str(corpus / f"{split}.{side}.txt"), "--bpe", model]
             assert main(["encode", *given, "--tokens", str(bpe / f"{split}.{side}.safetensors")]) == 0
+    return 0
 
 
-def training_words(stage: str, results: Path, out: Path) -> list[str]:
-    """The command line of a training that saves its state after every update."""
-    flags = {
+def training_words(stage: str, results: Path, out: Path, **others: object) -> list[str]:
+    """The command line of a training that saves its state after every update; others: flags with other values."""
+    flags: dict[str, object] = {
         "settings": results / f"tiny/settings/{stage}.yaml",
         "data": results / "tiny/bpe",
         "references": results / "corpora/tiny/dev.target.txt",
@@ -183,17 +179,11 @@ def training_words(stage: str, results: Path, out: Path) -> list[str]:
     }
     if stage == "baseline":
         flags["checkpoints"] = out / "checkpoints"
+    flags |= {name.replace("_", "-"): value for name, value in others.items()}
     return [stage, *(text for name, value in flags.items() for text in (f"--{name}", str(value)))]
 
 
-def gates_words(results: Path, start: Path, out: Path, *, target: str = "lam-0.05", scope: str = "all") -> list[str]:
+def gates_words(results: Path, start: Path, out: Path, **others: object) -> list[str]:
     """The command line of a training with gates."""
-    flags = {
-        "start-model": start,
-        "scope": scope,
-        "target": target,
-        "heads": out / "heads.tsv",
-        "gates-log": out / "gates.jsonl",
-    }
-    own = [text for name, value in flags.items() for text in (f"--{name}", str(value))]
-    return [*training_words("gates", results, out), *own]
+    files = {"start_model": start, "heads": out / "heads.tsv", "gates_log": out / "gates.jsonl"}
+    return training_words("gates", results, out, **{"scope": "all", "target": "lam-0.05", **files, **others})

@@ -13,7 +13,7 @@ import pytest
 
 from heads.base.files import UserError
 from heads.base.packaged import place_of
-from heads.config.distillations import Distillations
+from heads.config.texts import Distillations
 from heads.translation.downloads import place_with_network
 from small_server import serving_folder
 

@@ -19,7 +19,10 @@ GATES, PRUNED, SCRATCH, SELECTED, PENALTY_GATES, PENALTY_SCRATCH = (
 TABLE, FIGURE = "results/tables/table_{name}.tsv", "results/figures/{experiment}/{name}"
 NUMBER, ELSEWHERE = "a number", "told by another test"
 
-DEV = {"source": f"{BPE}/dev.source.safetensors", "target": f"{BPE}/dev.target.safetensors"}
+BPES = {f"{side}-bpe": f"{BPE}/{side}.model" for side in SIDES}
+OF_TEXT = {"settings": ELSEWHERE, "downloads": "results/downloads"}
+DEV = {side: f"{BPE}/dev.{side}.safetensors" for side in SIDES}
+DEV_TEXT = {side: f"{CORPUS}/dev.{side}.txt" for side in SIDES}
 TEST = {
     "source": f"{BPE}/test.source.safetensors",
     "references": f"{CORPUS}/test.target.txt",
@@ -32,6 +35,17 @@ def training(stage: str, folder: str) -> dict[str, str]:
     told = {"settings": f"{SETTINGS}{stage}", "data": BPE, "references": f"{CORPUS}/dev.target.txt"}
     numbers = {"seed": "{seed}", "threads": NUMBER, "processes": NUMBER}
     return {"history": f"{folder}/train.jsonl", **told, **numbers, "model": folder}
+
+
+def gated(stage: str, folder: str) -> dict[str, str]:
+    """The flags of every training with gates."""
+    gates = {"scope": "{scope}", "target": "{target}", "gates-log": f"{folder}/gates.jsonl"}
+    return {**training(stage, folder), **gates, "heads": f"{folder}/heads.tsv"}
+
+
+def pruned(folder: str, gates: str) -> dict[str, str]:
+    """The flags that remove the heads whose gates closed in a training."""
+    return {"heads": f"{folder}/heads.tsv", "start-model": gates, "gates": f"{gates}/heads.tsv", "model": folder}
 
 
 def measured(stage: str, folder: str, out: str, settings: str = "") -> dict[str, str]:
@@ -54,30 +68,15 @@ COMMANDS: dict[str, Mapping[str, str]] = {
         "after": "2",
         "threads": NUMBER,
     },
-    "corpus": {
-        "out-folder": CORPUS,
-        "settings": ELSEWHERE,
-        "downloads": "results/downloads",
-        "threads": NUMBER,
-    },
-    "out_of_domain": {
-        "out-folder": CORPUS,
-        "settings": ELSEWHERE,
-        "downloads": "results/downloads",
-    },
-    "trees": {
-        "out": f"{CORPUS}/{{split}}.conllu",
-        "settings": ELSEWHERE,
-        "split": "{split}",
-        "downloads": "results/downloads",
-    },
+    "corpus": {"out-folder": CORPUS, **OF_TEXT, "threads": NUMBER},
+    "out_of_domain": {"out-folder": CORPUS, **OF_TEXT},
+    "trees": {"out": f"{CORPUS}/{{split}}.conllu", **OF_TEXT, "split": "{split}"},
     "alignment": {
         "links": f"{CORPUS}/{{split}}.alignment.txt",
         **{side: f"{CORPUS}/{{split}}.{side}.txt" for side in SIDES},
         **{f"{side}-words": f"{CORPUS}/{{split}}.{side}.words.txt" for side in SIDES},
-        "settings": ELSEWHERE,
+        **OF_TEXT,
         "split": "{split}",
-        "downloads": "results/downloads",
     },
     "bpe": {
         "model": f"{BPE}/source.model {BPE}/target.model",
@@ -94,44 +93,12 @@ COMMANDS: dict[str, Mapping[str, str]] = {
     "imported_bpe": {"out-folder": BPE, "settings": f"{SETTINGS}imported_bpe"},
     "imported": {**training("imported", BASELINE), "checkpoints": f"{BASELINE}/checkpoints"},
     "baseline": {**training("baseline", BASELINE), "checkpoints": f"{BASELINE}/checkpoints"},
-    "gates": {
-        **training("gates", GATES),
-        "start-model": BASELINE,
-        "scope": "{scope}",
-        "target": "{target}",
-        "heads": f"{GATES}/heads.tsv",
-        "gates-log": f"{GATES}/gates.jsonl",
-    },
-    "pruned": {
-        "heads": f"{PRUNED}/heads.tsv",
-        "start-model": GATES,
-        "gates": f"{GATES}/heads.tsv",
-        "model": PRUNED,
-    },
-    "scratch": {
-        **training("scratch", SCRATCH),
-        "unpruned": BASELINE,
-        "heads": f"{PRUNED}/heads.tsv",
-    },
-    "selected": {
-        **training("selected", SELECTED),
-        "start-model": BASELINE,
-        "heads": "{chosen_heads}",
-    },
-    "penalty_gates": {
-        **training("penalty_gates", PENALTY_GATES),
-        "unpruned": BASELINE,
-        "scope": "{scope}",
-        "target": "{target}",
-        "heads": f"{PENALTY_GATES}/heads.tsv",
-        "gates-log": f"{PENALTY_GATES}/gates.jsonl",
-    },
-    "penalty_scratch": {
-        "heads": f"{PENALTY_SCRATCH}/heads.tsv",
-        "start-model": PENALTY_GATES,
-        "gates": f"{PENALTY_GATES}/heads.tsv",
-        "model": PENALTY_SCRATCH,
-    },
+    "gates": {**gated("gates", GATES), "start-model": BASELINE},
+    "pruned": pruned(PRUNED, GATES),
+    "scratch": {**training("scratch", SCRATCH), "unpruned": BASELINE, "heads": f"{PRUNED}/heads.tsv"},
+    "selected": {**training("selected", SELECTED), "start-model": BASELINE, "heads": "{chosen_heads}"},
+    "penalty_gates": {**gated("penalty_gates", PENALTY_GATES), "unpruned": BASELINE},
+    "penalty_scratch": pruned(PENALTY_SCRATCH, PENALTY_GATES),
     "score": {
         "bleu": f"{RUN}/bleu.json",
         "translations": f"{RUN}/translations.txt",
@@ -165,23 +132,22 @@ COMMANDS: dict[str, Mapping[str, str]] = {
     },
     "alignment_heads": {
         **measured("alignment_heads", RUN, "alignment_heads.tsv"),
-        **{f"{side}-bpe": f"{BPE}/{side}.model" for side in SIDES},
-        **{side: f"{CORPUS}/dev.{side}.txt" for side in SIDES},
+        **BPES,
+        **DEV_TEXT,
         **{f"{side}-words": f"{CORPUS}/dev.{side}.words.txt" for side in SIDES},
         "links": f"{CORPUS}/dev.alignment.txt",
     },
     "cross_attention_roles": {
         **measured("cross_attention_roles", RUN, "cross_attention_roles.tsv"),
         "settings": f"{SETTINGS}alignment_heads",
-        **{f"{side}-bpe": f"{BPE}/{side}.model" for side in SIDES},
-        **{side: f"{CORPUS}/dev.{side}.txt" for side in SIDES},
+        **BPES,
+        **DEV_TEXT,
         **{f"{side}-words": f"{{{side}_words}}" for side in SIDES},
         "links": "{links}",
     },
     "maps": {
         **measured("maps", RUN, "maps.json"),
-        "source-bpe": f"{BPE}/source.model",
-        "target-bpe": f"{BPE}/target.model",
+        **BPES,
         "sentences": "{shown}",
         "labels": "{shown_labels}",
         "trees": "{shown_trees}",
@@ -218,19 +184,15 @@ COMMANDS: dict[str, Mapping[str, str]] = {
     "checkpoints": {
         **measured("checkpoints", BASELINE, "checkpoints.tsv"),
         **TEST,
-        "dev-source": f"{BPE}/dev.source.safetensors",
-        "dev-target": f"{BPE}/dev.target.safetensors",
+        **{f"{split}-{side}": f"{BPE}/{split}.{side}.safetensors" for split in ("train", "dev") for side in SIDES},
         "checkpoints": f"{BASELINE}/checkpoints",
-        "train-source": f"{BPE}/train.source.safetensors",
-        "train-target": f"{BPE}/train.target.safetensors",
     },
     "dynamics": {
         **measured("dynamics", BASELINE, "dynamics.tsv"),
         "source-bpe": f"{BPE}/source.model",
         "trees": "{trees}",
         "train-source": f"{BPE}/train.source.safetensors",
-        "source": f"{BPE}/dev.source.safetensors",
-        "target": f"{BPE}/dev.target.safetensors",
+        **DEV,
         "checkpoints": f"{BASELINE}/checkpoints",
     },
     "speed": {
@@ -371,49 +333,30 @@ CHOICES = {
     ],
 }
 
-DRIVEN = ("gates/*/keep-*", "pruned/*/keep-*", "selected/*/lam-*", "selected/*/keep-*")
-LAM, BUDGET, FIRST = ("gates/*/lam-*", "pruned/*/lam-*", "scratch/*/lam-*"), "*/keep-*", "baseline/*"
+FIRST, DRIVEN = "baseline/*", ("gates/*/keep-*", "pruned/*/keep-*", "selected/*/lam-*", "selected/*/keep-*")
+LAM = ("gates/*/lam-*", "pruned/*/lam-*", "scratch/*/lam-*")
+GATED, LEFT = (FIRST, "gates/*/lam-*", "gates/*/keep-*"), (FIRST, "pruned/*/lam-*", "pruned/*/keep-*")
+LEFT_OF_ALL = (FIRST, "pruned/all/lam-*", "pruned/all/keep-*")
 CURVES = (FIRST, LAM[0], LAM[2], DRIVEN[0], *DRIVEN[2:])
+OF_BASELINES = (
+    *("dependencies", "speed", "michel_table1", "michel_table2", "michel_masking_curve", "selection"),
+    *("michel_checkpoints", "dynamics", "relative_positions", "dependency_scores", "head_functions", "relevance_all"),
+    *("attention_maps", "cross_attention", "michel_layers", *(f"michel_fig{number}" for number in range(1, 6))),
+)
 READ = {
     # By table and figure, the runs that it reads, as patterns for their folders.
-    "pruning": (FIRST, *LAM, *DRIVEN),
-    "scratch_curve": CURVES,
-    "spare": (FIRST, "pruned/*/lam-*", "pruned/*/keep-*"),
-    "dependencies": (FIRST,),
-    "roles": (FIRST, "pruned/*/lam-*", "pruned/*/keep-*", "scratch/*"),
-    "alignment": (FIRST, "pruned/*/lam-*", "pruned/*/keep-*", "scratch/*"),
-    "role_drift": (FIRST, "pruned/*/lam-*", "pruned/*/keep-*"),
-    "speed": (FIRST,),
-    "michel_table1": (FIRST,),
-    "michel_table2": (FIRST,),
-    "michel_masking_curve": (FIRST,),
-    "measures": (FIRST, "gates/*/lam-*", "gates/*/keep-*"),
-    "correlations": (FIRST, "gates/*/lam-*", "gates/*/keep-*"),
-    "selection": (FIRST,),
+    **dict.fromkeys(OF_BASELINES, (FIRST,)),
+    **dict.fromkeys(("spare", "role_drift"), LEFT),
+    **dict.fromkeys(("roles", "alignment"), (*LEFT, "scratch/*")),
+    **dict.fromkeys(("measures", "correlations", "heads_needed"), GATED),
+    **dict.fromkeys(("alignment_heads", "heads_by_type", "heads_by_layer"), LEFT_OF_ALL),
+    **dict.fromkeys(("scratch_curve", "scratch_curves"), CURVES),
     **dict.fromkeys(("claims", "scoreboard"), (FIRST, *LAM, *DRIVEN, "penalty_scratch/*/lam-*")),
-    "michel_checkpoints": (FIRST,),
-    "dynamics": (FIRST,),
-    "relative_positions": (FIRST,),
-    "dependency_scores": (FIRST,),
-    "hard_concrete": ("gates/*/lam-*", "gates/*/keep-*"),
-    "heads_needed": (FIRST, "gates/*/lam-*", "gates/*/keep-*"),
-    "head_functions": (FIRST,),
-    "relevance_all": (FIRST,),
-    "attention_maps": (FIRST,),
-    "alignment_heads": (FIRST, "pruned/all/lam-*", "pruned/all/keep-*"),
-    "cross_attention": (FIRST,),
+    "pruning": (FIRST, *LAM, *DRIVEN),
+    "hard_concrete": GATED[1:],
     "bleu_encoder_heads": (FIRST, "pruned/enc_self/lam-*", "pruned/enc_self/keep-*"),
-    "functions_retained": (FIRST, "pruned/*/lam-*", "pruned/*/keep-*", "scratch/*/lam-*"),
-    "heads_by_type": (FIRST, "pruned/all/lam-*", "pruned/all/keep-*"),
-    "heads_by_layer": (FIRST, "pruned/all/lam-*", "pruned/all/keep-*"),
-    "score_scratch": (FIRST, "pruned/all/lam-*", "pruned/all/keep-*", "scratch/all/lam-*"),
-    "scratch_curves": CURVES,
-    "michel_fig1": (FIRST,),
-    "michel_fig2": (FIRST,),
-    "michel_fig3": (FIRST,),
-    "michel_fig4": (FIRST,),
-    "michel_fig5": (FIRST,),
-    "michel_layers": (FIRST,),
+    "functions_retained": (*LEFT, "scratch/*/lam-*"),
+    "score_scratch": (*LEFT_OF_ALL, "scratch/all/lam-*"),
     "gates_closing": ("gates/all/lam-*", "gates/all/keep-*"),
     "explore": (FIRST, *LAM, "gates/*/keep-*", "pruned/*/keep-*"),
 }

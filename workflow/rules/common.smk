@@ -21,7 +21,6 @@ from heads.base.targets import ANY, COUNT, GATED, Target
 from heads.config.checks import check_target
 from heads.config.plan import Plan
 from heads.config.settings import stage_settings
-from heads.config.shown import labels_shown, sentences_shown, trees_shown
 
 # Files of the workflow are inputs too: with paths from the folder in which Snakemake runs, if they are below it.
 HERE = WORKFLOW.relative_to(Path.cwd()) if WORKFLOW.is_relative_to(Path.cwd()) else WORKFLOW

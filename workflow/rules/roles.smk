@@ -73,9 +73,9 @@ rule maps:
         **SCORED_MODEL,
         source_bpe=f"{BPE}/source.model",
         target_bpe=f"{BPE}/target.model",
-        sentences=lambda w: sentences_shown(PLAN, w.experiment),
-        labels=lambda w: labels_shown(PLAN, w.experiment),
-        trees=lambda w: trees_shown(PLAN, w.experiment),
+        sentences=lambda w: PLAN.sentences_shown(w.experiment),
+        labels=lambda w: PLAN.labels_shown(w.experiment),
+        trees=lambda w: PLAN.trees_shown(w.experiment),
         code=code_of("maps"),
     output:
         out=f"{ANY_RUN}/maps.json",

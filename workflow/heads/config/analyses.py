@@ -76,7 +76,7 @@ class LrpSettings(Closed):
         "OURS: the paper states none; in float64, added to a denominator with its sign. z-plus and alpha-beta add "
         "nothing; they treat a side of a sum below this share of the whole as zero.",
     )
-    rules: Annotated[tuple[Annotated[str, one_of(*LRP_RULES)], ...], Field(min_length=1), EachOnce()] = setting(
+    rules: Annotated[tuple[Annotated[str, one_of(*LRP_RULES)], ...], Field(min_length=1), EachOnce] = setting(
         ("plain", "z-plus", "alpha-beta", "attnlrp", "plain-product", "voita-2019"),
         "How relevance is distributed, and what attention weights get of it. plain: the paper's ratio (app. A.2) "
         "through values only; weights are constants and get nothing. plain-product: with the paper's rule for "
@@ -95,7 +95,7 @@ class LrpSettings(Closed):
 class RolesSettings(Closed):
     """When a head counts as positional, syntactic or a rare-word head, and on which trees; the first ones decide."""
 
-    trees: Annotated[tuple[Annotated[str, one_of(*TREES)], ...], Field(min_length=1), EachOnce()] = setting(
+    trees: Annotated[tuple[Annotated[str, one_of(*TREES)], ...], Field(min_length=1), EachOnce] = setting(
         ("gold",),
         "gold: the corpus's gold trees, left out if it has none; stanza: the sentences of gold, parsed; own: the "
         "corpus's own sentences, parsed, from the lines held out for that (hold_out: {roles: N}), else from its dev "
@@ -110,7 +110,7 @@ class RolesSettings(Closed):
     positional_share: Share = setting(0.9, "argmax at one offset for at least this share of subwords [blog]")
     syntactic_margin: AtLeastZero = setting(0.1, "above the positional baseline [second-hand]")
     margin_is_relative: YesNo = setting(False, "OURS: 10 points; true: 10 percent of the baseline")
-    relations: Annotated[tuple[Text, ...], Field(min_length=1), EachOnce()] = setting(
+    relations: Annotated[tuple[Text, ...], Field(min_length=1), EachOnce] = setting(
         ("nsubj", "obj", "amod", "advmod"), "the paper's dobj is UD v2's obj"
     )
     min_cases: Count = setting(50, "OURS: a relation seen less often gives no role")
@@ -130,7 +130,7 @@ class AlignmentHeadsSettings(Closed):
     max_subwords: Count = setting(200, "as for roles: pairs with a longer side are left out and counted")
     batch_tokens: Count = setting(4000, "source tokens at once")
     bootstrap: Resamples = setting(1000, "OURS: draws of pairs for the 95 % intervals")
-    steps: Annotated[tuple[Annotated[str, one_of("output", "input")], ...], Field(min_length=1), EachOnce()] = setting(
+    steps: Annotated[tuple[Annotated[str, one_of("output", "input")], ...], Field(min_length=1), EachOnce] = setting(
         ("output", "input"),
         "OURS: the decoder step that counts for a word; output: the step that writes it, as in most of the literature; "
         "input: the next one, which reads it (Chen et al. 2020). All are measured; tables and figures show the first.",
@@ -149,7 +149,7 @@ class MapsSettings(Closed):
 class SpeedSettings(Closed):
     """How models are timed: batch sizes, sentences, repeats and search."""
 
-    batch_sizes: Annotated[tuple[Count, ...], Field(min_length=1), EachOnce()] = setting(
+    batch_sizes: Annotated[tuple[Count, ...], Field(min_length=1), EachOnce] = setting(
         (1, 4, 16, 64), "sentences translated at once [second-hand]"
     )
     sentences: Count = setting(256, "OURS: of the test set, translated once per round")

@@ -111,7 +111,10 @@ def sized(where: str, experiment: Mapping[str, Any], heads: Mapping[str, tuple[i
     asked = experiment["selection"]["at_least"]
     needed = sum(least_of(asked, in_layers, f"{where}.selection.at_least").values())
     experiment = in_numbers(experiment, of_kinds, needed)
-    _check_budgets(where, experiment, of_kinds)
+    for scope, budgets in experiment["sweep"]["budgets"].items():
+        for budget in budgets:
+            subject = f"{where}.sweep.budgets.{scope} has {budget}"
+            _check_numbers(subject, scope, Target.of_choice("gates", budget).budgets, of_kinds)
     _check_selection(where, experiment["sweep"]["selection"], sum(of_kinds.values()), needed)
     return experiment
 
@@ -132,14 +135,6 @@ def check_target(experiment: Mapping[str, Any], scope: str, target: Target) -> N
         model = experiment["model"]
         heads = dict.fromkeys(kinds_of(experiment), model["layers"] * model["heads"])
         _check_numbers(f"A path has {target}", scope, target.budgets, heads)
-
-
-def _check_budgets(where: str, experiment: Mapping[str, Any], heads: Mapping[str, int]) -> None:
-    """Raise UserError if a budget of gates, `12` or `2-4-6`, exceeds the heads of its kinds of attention."""
-    for scope, budgets in experiment["sweep"]["budgets"].items():
-        for budget in budgets:
-            subject = f"{where}.sweep.budgets.{scope} has {budget}"
-            _check_numbers(subject, scope, Target.of_choice("gates", budget).budgets, heads)
 
 
 def _check_numbers(subject: str, scope: str, numbers: Sequence[int], heads: Mapping[str, int]) -> None:

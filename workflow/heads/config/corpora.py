@@ -13,13 +13,14 @@ from pydantic import Discriminator, Field, Tag, ValidationInfo
 from heads.base.names import OUT_OF_DOMAIN, PAPER_CORPORA, ROLES, SPLITS, WMT
 from heads.config.corpus_parts import (
     Alignment,
+    ExampleColumns,
+    ExampleParts,
     File,
-    Part,
+    Labels,
     Parts,
     Treebank,
     keys_of,
 )
-from heads.config.examples import ExampleCleaning, ExampleColumns, ExamplePart, ExampleParts, Labels
 from heads.config.fields import (
     Closed,
     Count,
@@ -49,6 +50,12 @@ class Cleaning(Closed):
     )
 
 
+class ExampleCleaning(Closed):
+    """Limits of the filters, see `heads.corpus.examples`."""
+
+    max_words: Count = required("examples with more words in a sentence are removed")
+
+
 class _Entry(Closed):
     """What all kinds of corpora have in common."""
 
@@ -73,6 +80,11 @@ class _Entry(Closed):
     def languages(self) -> str:
         """The languages, by which messages name the corpus, such as en-ru."""
         return "-".join(str(getattr(self, side)) for side in ("source", "target") if hasattr(self, side))
+
+    @property
+    def parts(self) -> dict[str, Sequence[Any]]:
+        """The parts or tables of each split and of `out_of_domain`; none for the embedded grammar."""
+        return {split: getattr(self, split, ()) for split in (*SPLITS, OUT_OF_DOMAIN)}
 
 
 class Pairs(Closed):
@@ -138,11 +150,6 @@ class FilesCorpus(_Entry):
     parser_trees: File | None = setting(None, "treebank to train Stanza on, if roles.trees names stanza or own")
     alignment: Alignments = setting({}, "an aligner's output for the lines of dev, for alignment heads; and for test")
 
-    @property
-    def parts(self) -> dict[str, Sequence[Part]]:
-        """The parts of each split and of `out_of_domain`."""
-        return {split: getattr(self, split) for split in (*SPLITS, OUT_OF_DOMAIN)}
-
 
 class ExamplesCorpus(_Entry):
     """Labelled examples in tables, or of the grammar: two sentences and a label, or one sentence and a label.
@@ -169,11 +176,6 @@ class ExamplesCorpus(_Entry):
     trees: Treebank | None = setting(
         None, "parsed sentences of the language, for the roles of heads; or grammar: N, for N of the embedded grammar"
     )
-
-    @property
-    def parts(self) -> dict[str, Sequence[ExamplePart]]:
-        """The tables of each split and of `out_of_domain`."""
-        return {split: getattr(self, split) for split in (*SPLITS, OUT_OF_DOMAIN)}
 
 
 KINDS: dict[str, Any] = {

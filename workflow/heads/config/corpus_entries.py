@@ -11,10 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from heads.base.files import UserError
-from heads.base.names import CLASSIFICATION, TRANSLATION, WMT
-from heads.config.corpora import AnyCorpus, Corpus, ExamplesCorpus, FilesCorpus, GrammarCorpus, GrammarPairsCorpus
-from heads.config.corpus_parts import Distilled, FileSpec, GrammarTrees, TwoFiles
-from heads.config.examples import Table
+from heads.base.names import WMT
+from heads.config.corpora import AnyCorpus, Corpus, ExamplesCorpus, GrammarCorpus, GrammarPairsCorpus
+from heads.config.corpus_parts import Distilled, FileSpec, GrammarTrees, Table, TwoFiles
 from heads.config.fields import Closed
 from heads.config.messages import validated
 
@@ -110,16 +109,6 @@ def has_gold(entry: Mapping[str, Any]) -> bool:
     return entry["kind"] in GRAMMARS or "trees" in entry
 
 
-def task_of(entry: Mapping[str, Any]) -> str:
-    """The task that models are trained for on a corpus: translation or classification."""
-    return CLASSIFICATION if entry["kind"] in LABELLED else TRANSLATION
-
-
-def has_alignment(entry: Mapping[str, Any], split: str = "dev") -> bool:
-    """Whether a corpus has a word alignment of a split: that of the grammar, or an aligner's."""
-    return entry["kind"] == "grammar" or split in entry.get("alignment", {})
-
-
 def compared_with(entries: Mapping[str, Mapping[str, Any]]) -> list[str]:
     """EXPERIMENT=CORPUS for experiments compared with another corpus than WMT, from the entries of their corpora."""
     found = {experiment: entry.get("compared_with", WMT) for experiment, entry in entries.items()}
@@ -134,8 +123,7 @@ def downloads_of(entry: Mapping[str, Any]) -> list[str]:
 
 def distilled_of(entry: Mapping[str, Any]) -> dict[str, Distilled]:
     """The distilled parts of an entry by the name of their files."""
-    corpus = parse_corpus(entry)
-    parts = chain.from_iterable(corpus.parts.values()) if isinstance(corpus, FilesCorpus) else ()
+    parts = chain.from_iterable(parse_corpus(entry).parts.values())
     return {part.name: part for part in parts if isinstance(part, Distilled)}
 
 

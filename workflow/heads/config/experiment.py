@@ -70,29 +70,18 @@ Budgets = Annotated[
         ],
         ...,
     ],
-    EachOnce(),
+    EachOnce,
 ]
+IMPORTANCE = ("example", "token", "batch", "signed")
+OTHER_METHODS = ("ablation", "confidence", "lrp", "optimal", "random", "reversed")
 LAMBDAS = (0.0003, 0.001, 0.002, 0.003, 0.005, 0.01, 0.02)
 
 
 class FineTunedSettings(Closed):
     """Which choices of heads are also fine-tuned."""
 
-    methods: Annotated[tuple[Annotated[str, one_of(*BY_GATES, *MEASURED_IN)], ...], EachOnce()] = setting(
-        (
-            *BY_GATES,
-            "example",
-            "example_layer",
-            "token",
-            "batch",
-            "signed",
-            "ablation",
-            "confidence",
-            "lrp",
-            "optimal",
-            "random",
-            "reversed",
-        ),
+    methods: Annotated[tuple[Annotated[str, one_of(*BY_GATES, *MEASURED_IN)], ...], EachOnce] = setting(
+        (*BY_GATES, "example", "example_layer", "token", "batch", "signed", *OTHER_METHODS),
         "gates driven to a number of heads, dsp (see gates.subset), or as in sweep.selection",
     )
     budgets: Budgets = setting(("25%", "50%", "75%"), "heads to keep, of all, as above")
@@ -101,23 +90,8 @@ class FineTunedSettings(Closed):
 class ChoiceSettings(Closed):
     """Which methods of choosing heads are compared, and at which numbers of heads."""
 
-    methods: Annotated[tuple[Annotated[str, one_of(*MEASURED_IN)], ...], EachOnce()] = setting(
-        (
-            "example",
-            "example_layer",
-            "token",
-            "token_layer",
-            "batch",
-            "batch_layer",
-            "signed",
-            "signed_layer",
-            "ablation",
-            "confidence",
-            "lrp",
-            "optimal",
-            "random",
-            "reversed",
-        ),
+    methods: Annotated[tuple[Annotated[str, one_of(*MEASURED_IN)], ...], EachOnce] = setting(
+        (*(f"{form}{end}" for form in IMPORTANCE for end in ("", "_layer")), *OTHER_METHODS),
         "Importance of Michel et al. 2019 by sentence (example, as in the paper), token, batch or signed, and each "
         "divided by the norm of its layer; BLEU lost when masked alone; confidence; LRP by absolute shares of its "
         "first rule; causal: how far causal gates stay open; optimal: most importance that a number of heads allows; "
@@ -139,9 +113,7 @@ class ChoiceSettings(Closed):
 class SweepSettings(Closed):
     """What is swept: seeds, lambdas, numbers of heads and methods of choosing them."""
 
-    seeds: Annotated[tuple[Seed, ...], Field(min_length=1), EachOnce()] = setting(
-        (1,), "a whole set of models for each"
-    )
+    seeds: Annotated[tuple[Seed, ...], Field(min_length=1), EachOnce] = setting((1,), "a whole set of models for each")
     lambdas: Mapping[Scope, tuple[Lambda, ...]] = setting(
         dict.fromkeys(SCOPES, LAMBDAS),
         "Nats per target token per head: loss = mean token cross-entropy + lambda * sum over heads of P(open). The "
@@ -160,18 +132,18 @@ class SweepSettings(Closed):
         ChoiceSettings,
         "Methods of choosing heads, compared at equal numbers of heads. All are scored by masking, without any update.",
     )
-    scratch_scopes: Annotated[tuple[Scope, ...], EachOnce()] = setting(
+    scratch_scopes: Annotated[tuple[Scope, ...], EachOnce] = setting(
         ("all",), "the paper retrains from scratch the heads that pruning all attention left (Table 2)"
     )
     scratch_lambdas: Mapping[Scope, tuple[Lambda, ...]] = setting(
         {}, "OURS: for a scope named here, only the heads that these lambdas left; each costs as much as the baseline"
     )
-    penalty_scratch_scopes: Annotated[tuple[Scope, ...], EachOnce()] = setting(
+    penalty_scratch_scopes: Annotated[tuple[Scope, ...], EachOnce] = setting(
         (),
         "Scopes whose lambdas are also trained with gates and penalty from a fresh initialisation, for as long as "
         "scratch models: 0.2 to 0.6 BLEU worse in the authors' preliminary runs (footnote 8) [second-hand].",
     )
-    trained_on_scopes: Annotated[tuple[Annotated[str, one_of(CHOICE_SCOPE)], ...], EachOnce()] = setting(
+    trained_on_scopes: Annotated[tuple[Annotated[str, one_of(CHOICE_SCOPE)], ...], EachOnce] = setting(
         (),
         "Scopes where the baseline is also cut down to the heads that each lambda left, and fine-tuned (selected): the "
         "pruned side of Table 2 if fine-tuning with gates has not converged. Only all.",
@@ -240,7 +212,7 @@ class Changes(Experiment):
 class Config(Closed):
     """The whole of config.yaml, including any files laid over it."""
 
-    run: Annotated[tuple[Text, ...], Field(min_length=1), EachOnce()] = required(
+    run: Annotated[tuple[Text, ...], Field(min_length=1), EachOnce] = required(
         "experiments whose tables and figures the default target makes"
     )
     corpora: Mapping[Name, Corpus] = required("corpora by name")

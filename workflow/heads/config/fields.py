@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, GetPydanticSchema, Strict, ValidationInfo, model_validator
-from pydantic_core import CoreSchema, core_schema
+from pydantic_core import core_schema
 
 from heads.config.messages import fault, unknown
 
@@ -84,23 +84,19 @@ def meant(meaning: str) -> GetPydanticSchema:
     )
 
 
-class EachOnce:
-    """Annotation of a list: it must not contain an item twice."""
+def _distinct(items: tuple[Any, ...]) -> tuple[Any, ...]:
+    """`items` unchanged; raise pydantic's error if one of them occurs twice."""
+    for place, item in enumerate(items):
+        if item in items[:place]:
+            raise fault(f" names {item!r} twice: take one out.")
+    return items
 
-    def __get_pydantic_core_schema__(self, source: Any, handler: Callable[[Any], CoreSchema]) -> CoreSchema:
-        return core_schema.no_info_after_validator_function(self.check, handler(source))
 
-    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: Any) -> dict[str, Any]:
-        return {**handler(schema), "uniqueItems": True}
-
-    @staticmethod
-    def check(items: tuple[Any, ...]) -> tuple[Any, ...]:
-        """`items` unchanged; raise pydantic's error if one of them occurs twice."""
-        for place, item in enumerate(items):
-            if item in items[:place]:
-                raise fault(f" names {item!r} twice: take one out.")
-        return items
-
+EachOnce = GetPydanticSchema(
+    lambda source, handler: core_schema.no_info_after_validator_function(_distinct, handler(source)),
+    lambda schema, handler: {**handler(schema), "uniqueItems": True},
+)
+"""Annotation of a list: it must not contain an item twice."""
 
 # Strict: text and booleans are not numbers, and 3.0 is not an integer.
 Text = Annotated[str, Strict()]

@@ -6,12 +6,14 @@ Experiments, corpora and seeds are named as in paths; paths are relative to the 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from heads.base import criteria
 from heads.base.files import UserError
 from heads.base.names import (
     CHOICE_SCOPE,
+    CLASSIFICATION,
     KINDS,
     ONLY_OF,
     SCOPES,
@@ -22,9 +24,12 @@ from heads.base.names import (
 from heads.base.runs import Run, run_of
 from heads.base.targets import CONTROL, Target
 from heads.config import settings, sweep
-from heads.config.need import Need
-from heads.config.pretrained import pretrained_files, sized_by_folder
+from heads.config.checks import sized
 from heads.config.texts import Texts
+from heads.formats.registry import Format, Heads, format_of
+
+if TYPE_CHECKING:
+    from heads.tables.needs import Need
 
 SCORED_KINDS = ("baseline", "pruned", "scratch", "selected", "penalty_scratch")
 """The kinds of runs that are scored; models with gates are not, since they still have all heads."""
@@ -85,7 +90,13 @@ class Plan(Texts):
         if not (resolved["baseline"]["pretrained"] and sweep.has_shares(resolved)):
             return resolved
         if experiment not in self._by_folder:  # called hundreds of times; reading a folder may take 50 ms
-            self._by_folder[experiment] = sized_by_folder(experiment, resolved, self.task(experiment))
+            _, folder, heads = self._pretrained(experiment)
+            if not heads:
+                raise UserError(
+                    f"experiments.{experiment}.sweep has shares of heads, but {folder} does not say how many there "
+                    "are: copy it from the model's source again, or give numbers of heads."
+                )
+            self._by_folder[experiment] = sized(f"experiments.{experiment}", resolved, heads)
         return self._by_folder[experiment]
 
     def fine_tuned(self, experiment: str) -> list[Target]:
@@ -154,8 +165,50 @@ class Plan(Texts):
         return [name for name, settings in self.experiments.items() if settings["baseline"]["pretrained"]]
 
     def pretrained_files(self, experiment: str) -> list[str]:
-        """The files that an experiment's baseline is imported from; raise UserError if the model does not fit."""
-        return pretrained_files(experiment, self.experiments[experiment], self.task(experiment))
+        """The files that an experiment's baseline is imported from.
+
+        Raises UserError if there is no such model, or if it has fewer heads than the experiment would keep.
+        """
+        found, folder, heads = self._pretrained(experiment)
+        if heads:
+            sized(f"experiments.{experiment}", self.experiments[experiment], heads)
+        return [str(path) for path in found.files(folder)]
+
+    def _pretrained(self, experiment: str) -> tuple[Format, Path, Heads]:
+        """The format, folder and heads of a pretrained model, including new decoder self-attention.
+
+        Raises UserError if there is no such model, or if its decoder cannot have new self-attention.
+        """
+        where, baseline = f"experiments.{experiment}.baseline", self.experiments[experiment]["baseline"]
+        try:
+            found, folder = format_of(baseline["pretrained"], self.task(experiment))
+        except UserError as error:
+            raise UserError(f"{where}.pretrained: {error}") from None
+        heads = found.heads(folder)
+        if not baseline["decoder"] or not heads:
+            return found, folder, heads
+        if "dec_self" in heads or "dec_enc" not in heads:
+            raise UserError(
+                f"{where}.decoder is for a decoder without self-attention, which {folder} does not have: take it out."
+            )
+        return found, folder, {**heads, "dec_self": heads["dec_enc"]}
+
+    # Attention maps
+
+    def sentences_shown(self, experiment: str) -> str:
+        """The file of the sentences shown: the trees that decide roles, else dev; always dev for classifiers."""
+        if self.task(experiment) == CLASSIFICATION or not self.has_trees(experiment):
+            return f"{self.corpus_of(experiment)}/dev.source.txt"
+        return next(iter(self.tree_files(experiment).values()))
+
+    def labels_shown(self, experiment: str) -> list[str]:
+        """The file with the labels of the examples; empty for translation."""
+        return [f"{self.corpus_of(experiment)}/dev.target.txt"] if self.task(experiment) == CLASSIFICATION else []
+
+    def trees_shown(self, experiment: str) -> list[str]:
+        """The file with the gold trees of the examples' sentences in order; empty if these have no gold trees."""
+        kind = self.corpora[self.experiments[experiment]["corpus"]]["kind"]
+        return [self.gold_trees(experiment)] if kind == "grammar_pairs" else []
 
     # Tables and figures
 

@@ -13,38 +13,33 @@ from typing import Any, TypeVar
 from heads.base.files import UserError, settings_given
 from heads.base.names import CHOICE_SCOPE, CLASSIFICATION, KINDS_OF, TASK
 from heads.config.checks import check_together, sized_by_settings
-from heads.config.corpus_entries import check_corpus, task_of
+from heads.config.corpus_entries import LABELLED, check_corpus
 from heads.config.experiment import Config, Experiment
 from heads.config.fields import Closed
 from heads.config.messages import nearest, validated
 from heads.config.trainings import HardConcrete
 
+OF_ITS_NAME = (
+    *("bpe", "selection", "confidence", "lrp", "roles", "alignment_heads", "parser", "speed", "causal"),
+    *("ablation", "masking_curve"),
+)
+"""Stages that get the section of their name alone."""
 STAGE_SECTIONS: dict[str, tuple[str, ...]] = {
-    "bpe": ("bpe",),
+    **{name: (name,) for name in OF_ITS_NAME},
     "baseline": ("model", "training", "baseline"),
     "imported_bpe": ("baseline",),
     "imported": ("training", "baseline"),
     "gates": ("training", "gates"),
     "penalty_gates": ("training", "gates", "scratch"),
     "selected": ("training", "selected"),
-    "selection": ("selection",),
+    "scratch": ("training", "scratch"),
     "masked": ("translate", "selection"),
     "compared": ("selection",),
-    "scratch": ("training", "scratch"),
     "score": ("translate",),
     "classified": ("translate",),
-    "confidence": ("confidence",),
-    "lrp": ("lrp",),
-    "roles": ("roles",),
     "dynamics": ("roles", "confidence"),
-    "alignment_heads": ("alignment_heads",),
     "maps": ("maps", "translate"),
-    "parser": ("parser",),
-    "speed": ("speed",),
     "importance": ("importance", "training"),
-    "causal": ("causal",),
-    "ablation": ("ablation",),
-    "masking_curve": ("masking_curve",),
     "checkpoints": ("checkpoints", "importance", "training"),
 }
 """The sections of an experiment that each stage gets; a change in any other section does not rerun it."""
@@ -97,7 +92,7 @@ def resolve(config: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
         changes = changes_of(name, config["experiments"])
         experiment = merged(config["defaults"], changes)
         entry = config["corpora"].get(experiment["corpus"])
-        if entry is not None and task_of(entry) == CLASSIFICATION:
+        if entry is not None and entry["kind"] in LABELLED:
             experiment = classifying(name, experiment, changes)
         check_together(name, experiment, config)
         # Only its folder says how many heads an imported model has; `heads.config.plan` reads it when needed.

@@ -1,19 +1,21 @@
-"""The texts of a plan: files, trees and word alignments of corpora, and the settings that each rule gets.
+"""The texts of a plan: files, trees and word alignments of corpora, and what pretrained models translate for them.
 
 The rules use it through `heads.config.plan.Plan`, so that nothing heavy is imported.
 """
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from heads.base.files import UserError
-from heads.base.names import OUT_OF_DOMAIN, PARSED_TREES, ROLES
+from heads.base.names import OUT_OF_DOMAIN, PARSED_TREES, REFERENCES, ROLES, UNPRUNED
+from heads.base.packaged import slug
 from heads.config import corpus_entries
-from heads.config.absent import check_there
-from heads.config.corpus_parts import download_name
-from heads.config.distillations import Distillations
+from heads.config.corpus_parts import Distilled, download_name
+from heads.formats.registry import format_of
 
 PUT_ASIDE = ("trees", "parser_trees", "alignment", OUT_OF_DOMAIN, "compared_with")
 """Keys of a corpus that only the rule that reads them gets, so that changing them does not remake the text."""
@@ -46,24 +48,20 @@ class Texts:
     def _entry(self, experiment: str) -> Mapping[str, Any]:
         return self.corpora[self.experiments[experiment]["corpus"]]
 
-    def entry_with(self, corpus: str, *keys: str) -> dict[str, Any]:
-        """The entry of a corpus without the keys in PUT_ASIDE, except these."""
+    def corpus_entry(self, corpus: str, *keys: str) -> dict[str, Any]:
+        """The entry of a corpus without the keys in PUT_ASIDE, except these: all that its text is made from."""
         aside = {*PUT_ASIDE} - {*keys}
         return {key: value for key, value in self.corpora[corpus].items() if key not in aside}
-
-    def corpus_entry(self, corpus: str) -> dict[str, Any]:
-        """The entry of a corpus without the keys in PUT_ASIDE: all that its text is made from."""
-        return self.entry_with(corpus)
 
     def out_of_domain_entry(self, corpus: str) -> dict[str, Any]:
         """The entry of a corpus with its out-of-domain test set; raise UserError if it has none."""
         if OUT_OF_DOMAIN not in self.corpora[corpus]:
             raise UserError(f"corpora.{corpus} has no out-of-domain test set: name its parts under {OUT_OF_DOMAIN}.")
-        return self.entry_with(corpus, OUT_OF_DOMAIN)
+        return self.corpus_entry(corpus, OUT_OF_DOMAIN)
 
     def treebank_entry(self, corpus: str, split: str) -> dict[str, Any]:
         """The entry of a corpus with the one treebank that the trees of a split come from."""
-        return self.entry_with(corpus, "parser_trees" if split == "train" else "trees")
+        return self.corpus_entry(corpus, "parser_trees" if split == "train" else "trees")
 
     def treebank_files(self, corpus: str, split: str) -> list[str]:
         """Local files and downloads of that treebank alone."""
@@ -71,7 +69,7 @@ class Texts:
 
     def alignment_entry(self, corpus: str, split: str) -> dict[str, Any]:
         """The entry of a corpus with the word alignment of one split, if it has one."""
-        entry = self.entry_with(corpus, "alignment")
+        entry = self.corpus_entry(corpus, "alignment")
         if "alignment" in entry:
             entry["alignment"] = {name: file for name, file in entry["alignment"].items() if name == split}
         return entry
@@ -85,8 +83,21 @@ class Texts:
         return sorted({*self.files_of(entry)} - {*self.files_of(self.corpus_entry(corpus))})
 
     def check_there(self, corpus: str, files: Sequence[str], made: Callable[[str], bool]) -> None:
-        """Raise UserError if one of these files of a corpus is neither on disk nor made by a rule."""
-        check_there(corpus, self.corpora[corpus], files, made)
+        """Raise UserError, naming the key, if one of these files of a corpus is neither on disk nor made by a rule.
+
+        made: whether a rule makes a path; the rules know what others will make.
+        """
+        named = corpus_entries.files_by_key(corpus_entries.parse_corpus(self.corpora[corpus]))
+        keys = {str(file.path): key for key, file in reversed([*named]) if file.path}
+        for file in files:
+            path = Path(file)
+            if not path.exists() and not made(file):
+                beside = path.parent.iterdir() if path.parent.is_dir() else ()
+                close = difflib.get_close_matches(path.name, [one.name for one in beside if str(one) not in keys], n=1)
+                raise UserError(
+                    f"corpora.{corpus}.{keys[file]} is {file}, which does not exist: correct it or "
+                    f"corpora.{corpus}.folder, or put the file there.{f' Did you mean {close[0]}?' if close else ''}"
+                )
 
     def files_of(self, entry: Mapping[str, Any]) -> list[str]:
         """Downloads and local files that an entry names."""
@@ -104,8 +115,9 @@ class Texts:
         return self.has_gold(experiment) or "own" in self.experiments[experiment]["roles"]["trees"]
 
     def has_alignment(self, experiment: str) -> bool:
-        """Whether the experiment's corpus has a word alignment of dev."""
-        return corpus_entries.has_alignment(self._entry(experiment))
+        """Whether the experiment's corpus has a word alignment of dev: that of the grammar, or an aligner's."""
+        entry = self._entry(experiment)
+        return entry["kind"] == "grammar" or "dev" in entry.get("alignment", {})
 
     def if_aligned(self, experiment: str, name: str) -> str | list[str]:
         """The dev file that goes with its word alignment, such as `source.words`; empty without an alignment."""
@@ -171,3 +183,73 @@ class Texts:
             return self.gold_trees(experiment)
         held_out = self._entry(experiment).get("hold_out", {})
         return f"{self.corpus_of(experiment)}/{ROLES if ROLES in held_out else 'dev'}.source.txt"
+
+
+class Distillations:
+    """The distilled parts of corpora by the name of their files, and their models by the name of a folder."""
+
+    def __init__(self, corpora: Mapping[str, Mapping[str, Any]]) -> None:
+        """corpora: entries by name.
+
+        Raises UserError if two models would have the same folder, and for a test set as `writer_of_test` does.
+        """
+        self.writers = {corpus: writer_of_test(corpus, entry) for corpus, entry in corpora.items()}
+        self.parts = {
+            name: part for entry in corpora.values() for name, part in corpus_entries.distilled_of(entry).items()
+        }
+        self.models: dict[str, str] = {}
+        for part in self.parts.values():
+            other = self.models.setdefault(slug(part.distilled_by), part.distilled_by)
+            if other != part.distilled_by:
+                raise UserError(
+                    f"distilled_by: {other} and {part.distilled_by} would share a folder: rename one of the two."
+                )
+
+    def files_of_model(self, model: str) -> list[str]:
+        """The files that a model is imported from, by the name of its folder in results/models.
+
+        Raises UserError if there is no such model.
+        """
+        try:
+            found, folder = format_of(self.models[model])
+        except UserError as error:
+            raise UserError(f"distilled_by: {error}") from None
+        return [str(path) for path in found.files(folder)]
+
+    def model_of(self, part: str) -> str:
+        """The folder of the model that translates a part."""
+        return f"results/models/{slug(self.parts[part].distilled_by)}"
+
+    def text_of(self, part: str) -> list[str]:
+        """The file of the sentences to translate, local or downloaded; empty if they are documentation."""
+        source = self.parts[part].source
+        return [] if source is None else [str(source.on_disk(Path("results/downloads")))]
+
+    def member_of(self, part: str) -> str:
+        """The name of the sentences' file in an archive; empty if it is in none."""
+        source = self.parts[part].source
+        return (source and source.member) or ""
+
+    def against(self, experiment: Mapping[str, Any]) -> str:
+        """What a resolved experiment is scored against: references, or the model that wrote the targets of test."""
+        writer = self.writers[experiment["corpus"]]
+        if not writer:
+            return REFERENCES
+        return UNPRUNED if writer == experiment["baseline"]["pretrained"] else f"model {writer}"
+
+
+def writer_of_test(corpus: str, entry: Mapping[str, Any]) -> str:
+    """The model that wrote the targets of a test set, which may be cut from train; "" if people did.
+
+    Raises UserError if there are several writers, since a score would be against all of them at once.
+    """
+    parts = corpus_entries.parse_corpus(entry).parts
+    tested = parts["test"] or parts["train"]
+    writers = {part.distilled_by if isinstance(part, Distilled) else "" for part in tested}
+    if len(writers) > 1:
+        raise UserError(
+            f"corpora.{corpus}.test has targets by several writers, so a score would measure neither quality nor "
+            "fidelity: name parts there that are all distilled_by one model, or none of them (without any, test is cut "
+            "from train)."
+        )
+    return min(writers, default="")

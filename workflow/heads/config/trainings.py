@@ -127,7 +127,7 @@ class UnprunedSettings(LengthSettings):
         "stated [repo]; 1: none",
     )
     average_every: Count = setting(2048, "updates between two of these states")
-    keep_at: Annotated[tuple[Count, ...], EachOnce()] = setting(
+    keep_at: Annotated[tuple[Count, ...], EachOnce] = setting(
         (),
         "Updates after which weights are kept for the stage checkpoints (Michel et al., Fig 5); a change trains again. "
         "For their epochs 1 2 3 5 10 20 [second-hand], give the updates that end them. Empty: the finished model only.",
@@ -153,7 +153,7 @@ class BaselineSettings(UnprunedSettings):
     new_weights_rate: Positive = setting(
         10.0, "OURS: the learning rate of such new weights, as a multiple of that of all others"
     )
-    labels: Annotated[tuple[Name, ...], EachOnce()] = setting(
+    labels: Annotated[tuple[Name, ...], EachOnce] = setting(
         (), "of such a BERT, in the order of its classifier; empty: as named in its config.json"
     )
     prefix: Text = setting(

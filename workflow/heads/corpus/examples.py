@@ -31,7 +31,7 @@ from pathlib import Path
 from heads.base.files import UserError, normalise, write_lines
 from heads.base.names import OUT_OF_DOMAIN, ROLES, SPLITS
 from heads.config.corpora import ExamplesCorpus, GrammarPairsCorpus
-from heads.config.examples import GrammarExamples, Table
+from heads.config.corpus_parts import GrammarExamples, Table
 from heads.config.messages import nearest
 from heads.corpus.clean import CONTROL, HoldOut, Pair, evenly, filter_table, fingerprint
 from heads.corpus.grammar.inference import LABELS, Inference, first_of_split
