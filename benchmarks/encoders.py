@@ -6,8 +6,6 @@ folder, in speed and by the cosine between their vectors. Times are CPU seconds 
 without segmentation into subwords. None of our own code is used.
 """
 
-from __future__ import annotations
-
 import argparse
 import gzip
 import time

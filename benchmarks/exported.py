@@ -5,8 +5,6 @@ made; the others are compared with the first. Folders take turns, so that a busy
 those of the fastest turn, and the ratio is what counts. None of our own code is used.
 """
 
-from __future__ import annotations
-
 import argparse
 import csv
 import gzip

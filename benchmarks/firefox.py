@@ -4,8 +4,6 @@ Run: PYTHONPATH=workflow python benchmarks/firefox.py. One thread. Random senten
 scopes are those of the experiment firefox-en-pt. All variants take turns, so that a busy machine slows them alike.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from copy import deepcopy

@@ -8,8 +8,6 @@ output, segmented again, plus an end-of-sentence token per sentence. All ways ta
 machine slows them alike; seconds are CPU seconds of the fastest turn.
 """
 
-from __future__ import annotations
-
 import argparse
 import shutil
 import sys

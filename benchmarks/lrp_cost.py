@@ -15,8 +15,6 @@ and forward passes take turns; times are CPU seconds of the fastest turn on one 
 separate process that walks every batch once. It takes some five minutes.
 """
 
-from __future__ import annotations
-
 import gc
 import os
 import sys

@@ -7,8 +7,6 @@ imported models; experiments divide by ((5 + length) / 6) ** penalty. Experiment
 cannot be beaten; theirs may stop earlier, and so does `heads translate` with imported models.
 """
 
-from __future__ import annotations
-
 import argparse
 import gzip
 from pathlib import Path

@@ -8,8 +8,6 @@ Before that, for any model including classifiers: the encoder alone with each he
 states kept below the masked layer.
 """
 
-from __future__ import annotations
-
 import sys
 import time
 from collections.abc import Callable, Collection, Sequence

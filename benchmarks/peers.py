@@ -4,8 +4,6 @@ Run: PYTHONPATH=workflow python benchmarks/peers.py FOLDER [--updates 60] [--att
 with envs/benchmarks.txt; FOLDER has train.en.gz, train.de.gz and test.en.gz, such as those of Multi30k.
 """
 
-from __future__ import annotations
-
 import argparse
 from pathlib import Path
 

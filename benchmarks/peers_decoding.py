@@ -8,8 +8,6 @@ timing, with 40 subwords in both.
 All take turns; times are CPU seconds of the fastest turn, over all threads of the process.
 """
 
-from __future__ import annotations
-
 import gzip
 import tempfile
 import time

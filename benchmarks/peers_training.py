@@ -7,8 +7,6 @@ dropout 0.1, Adam. Both start from the same weights, and their losses without dr
 turns, update by update, on the same pairs. Seconds are CPU seconds; the loss is the mean over the last half of updates.
 """
 
-from __future__ import annotations
-
 import gzip
 import time
 from collections.abc import Callable

@@ -8,8 +8,6 @@ with an embedding of zeros, from which the decoder starts. OUT is written at eve
 that was killed resumes from there, with fresh moments of the optimiser.
 """
 
-from __future__ import annotations
-
 import argparse
 import gzip
 import json

@@ -5,8 +5,6 @@ optimisers are those of config.yaml. All kinds of update take turns, so that a b
 their ratio to the first.
 """
 
-from __future__ import annotations
-
 import time
 from pathlib import Path
 from tempfile import TemporaryDirectory

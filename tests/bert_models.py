@@ -1,7 +1,5 @@
 """BERTs with random weights and tokenisers, made and saved by transformers: the oracle for importing them."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A separate checkout for workflow tests: the files of a clone, with Snakemake run in them as a user would."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import signal

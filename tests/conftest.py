@@ -4,8 +4,6 @@ B 2 sentences, S 5 source and T 4 target positions, H 3 heads of E 2 dimensions,
 13 source and 11 target subwords, 2 layers.
 """
 
-from __future__ import annotations
-
 import gc
 import os
 from collections.abc import Callable, Mapping

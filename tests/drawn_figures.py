@@ -1,7 +1,5 @@
 """Any figure drawn from the folders of made-up runs, or from frames made by hand."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Made-up results turned into the page by its own command, with the tables beside it, so that tests can read both."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

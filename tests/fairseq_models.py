@@ -1,7 +1,5 @@
 """M2M100, NLLB, BART and mBART with random weights and tokenisers, saved by transformers: the import's oracle."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from pathlib import Path

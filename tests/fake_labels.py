@@ -1,7 +1,5 @@
 """Made-up results of a classifier: a translator's results in a classifier's files, with encoder heads only."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Run folders with made-up but plausible numbers, so that tables and figures are tested without training anything."""
 
-from __future__ import annotations
-
 import itertools
 import json
 from collections.abc import Sequence

@@ -1,8 +1,6 @@
 """Models in which only some known heads matter: a random one whose other heads are made faint, and one written by
 hand, weight by weight, that translates by a rule and whose heads each carry a part of the answer."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Collection
 from typing import Any

@@ -1,7 +1,5 @@
 """The commands of an experiment whose baseline is an imported model, each with its own settings, as rules run them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Trainings that are killed in the middle of an update, and what two trainings must have alike."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

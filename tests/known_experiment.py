@@ -5,8 +5,6 @@ Words are single letters, a to h on the source side and i to x on the other, so 
 BLEU. Sentences differ in length and are not sorted by it. Some reference translations are wrong.
 """
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The summary of a test run: which files took longest, what was skipped, and what to install for it."""
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Generator, Iterable, Iterator
 from pathlib import Path

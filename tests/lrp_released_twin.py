@@ -4,8 +4,6 @@ Relevance of every neuron, with the code's cropping and rescaling after each ope
 Operations are functions that torch differentiates.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 

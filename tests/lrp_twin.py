@@ -5,8 +5,6 @@ forward pass. Layer norms, sums and attentions are turned into matrices of contr
 from the model.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 from dataclasses import dataclass

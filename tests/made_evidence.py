@@ -1,7 +1,5 @@
 """Evidence made by hand, a line or two per model, so that each claim is tested where it holds and where it fails."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import astuple, replace
 from typing import Any

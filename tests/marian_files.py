@@ -1,7 +1,5 @@
 """Marian's own model files, laid out byte by byte as in src/common/binary.cpp of browsermt/marian-dev."""
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Sequence
 from pathlib import Path

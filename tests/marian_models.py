@@ -1,7 +1,5 @@
 """Marian models with random weights and tokenisers, made and saved by transformers: the oracle for the import."""
 
-from __future__ import annotations
-
 import io
 import json
 from collections.abc import Sequence

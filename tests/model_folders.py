@@ -1,7 +1,5 @@
 """A tiny experiment on disk that can translate: vocabularies, an unpruned model, one with gates, and the pruned one."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from collections.abc import Sequence

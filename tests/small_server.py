@@ -1,7 +1,5 @@
 """A small server that misbehaves on purpose, for downloads."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

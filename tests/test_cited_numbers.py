@@ -12,8 +12,6 @@ as many decimals as are written. `column*100` is for a share that the text gives
 A plus stands for a blank; stars and question marks are wildcards.
 """
 
-from __future__ import annotations
-
 import csv
 import re
 from collections.abc import Iterator

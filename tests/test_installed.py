@@ -1,7 +1,5 @@
 """The package on a machine without a checkout: built, installed on its own, and asked to translate."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """Training commands as rules call them, on a tiny experiment on disk whose task is to reverse digits."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any

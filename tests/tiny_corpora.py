@@ -1,7 +1,5 @@
 """Corpora of a few lines in files, as entries of `corpora:`, and what is built or refused of them."""
 
-from __future__ import annotations
-
 import argparse
 import gzip
 from collections.abc import Mapping, Sequence

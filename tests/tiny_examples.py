@@ -1,7 +1,5 @@
 """A tiny classification experiment, as the stages before training leave it: one word determines an example's label."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Mapping
 from pathlib import Path

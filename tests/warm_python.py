@@ -6,8 +6,6 @@ it for their own interpreter; all else is the usual Python. Forked processes sha
 bytes need a second server with another seed.
 """
 
-from __future__ import annotations
-
 import atexit
 import gc
 import json

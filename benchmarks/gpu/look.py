@@ -5,8 +5,6 @@ failed. `operators.tsv` profiles one update of Transformer-base with 16,000 sour
 names of CUDA's own calls, how often the CPU waited for the GPU.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import subprocess

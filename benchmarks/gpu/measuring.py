@@ -1,7 +1,5 @@
 """Shared by the scripts here: facts about the run, tables, the matrix rate, a Transformer-base and text for it."""
 
-from __future__ import annotations
-
 import os
 import shlex
 import shutil

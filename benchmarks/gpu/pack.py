@@ -6,8 +6,6 @@ copied into the folder under the same names, with `jobs.json`, the remaining com
 and `commit`, the commit of the code. `story.py` runs them there.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import re

@@ -7,8 +7,6 @@ A random model ends no sentence before its limit of twice its length, so the sec
 for that number of sentences.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import subprocess

@@ -7,8 +7,6 @@ Results are in FOLDER/results as Snakemake would write them; FOLDER/story has ta
 FOLDER/small.tar.gz has everything but weights.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import signal

@@ -1,7 +1,5 @@
 """Alignment heads against hand-made maps, error rates worked out on paper, and a literal version of the definition."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

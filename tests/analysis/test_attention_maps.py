@@ -1,7 +1,5 @@
 """Attention taken from the model, attention maps, and the `maps` command end to end."""
 
-from __future__ import annotations
-
 import json
 from base64 import b64encode
 from dataclasses import replace

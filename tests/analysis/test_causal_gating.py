@@ -1,7 +1,5 @@
 """Causal gates recognise heads that do nothing, harm or help."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

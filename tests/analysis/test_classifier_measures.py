@@ -1,7 +1,5 @@
 """Measures of a classifier against plain reimplementations: LRP from a label's logit, and which positions count."""
 
-from __future__ import annotations
-
 from typing import Any, cast
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Confidence against a literal version of its definition, one sentence at a time."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 

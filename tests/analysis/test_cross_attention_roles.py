@@ -1,7 +1,5 @@
 """Roles of cross-attention heads against hand-made attention and a literal version of the definition."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

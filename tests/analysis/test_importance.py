@@ -1,7 +1,5 @@
 """The four forms of head importance against finite differences of the loss."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 
 import numpy as np

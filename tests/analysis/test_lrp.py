@@ -1,7 +1,5 @@
 """LRP rules for single operations against explicit matrices and loops, and the table of relevances."""
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Mapping, Sequence
 from pathlib import Path

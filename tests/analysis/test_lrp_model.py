@@ -1,7 +1,5 @@
 """LRP through the whole model against plain reimplementations, and properties that must hold."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Callable
 from functools import partial

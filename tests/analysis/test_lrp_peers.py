@@ -4,8 +4,6 @@ Zennit has the first two as well, but does not import without torchvision; its a
 where the code of Voita et al. adds, which no library does.
 """
 
-from __future__ import annotations
-
 import pytest
 import torch
 from captum.attr import LRP

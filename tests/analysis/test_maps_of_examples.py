@@ -1,7 +1,5 @@
 """Attention maps of a classifier: the example as read, the predicted label, and the trees of its sentences."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Masking heads, by one, by layers, and more and more: which are masked at each step, the translations, the orders."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Accuracy with Student's t-test and its resampling, and Matthews' correlation, against their definitions."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Whether BLEU differs: p-values against all permutations of the text, and as often as they should on equal systems."""
 
-from __future__ import annotations
-
 from itertools import product
 
 import numpy as np

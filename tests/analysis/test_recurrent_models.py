@@ -1,7 +1,5 @@
 """Every head measure on a model without decoder self-attention: rows only for the kinds that exist."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from itertools import count
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Head roles on hand-made attention maps, and against literal versions of the definitions."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from math import comb

@@ -1,7 +1,5 @@
 """Speed with a fake clock: which model is timed when, and what is computed from the seconds."""
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Callable
 from pathlib import Path

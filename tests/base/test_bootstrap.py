@@ -1,7 +1,5 @@
 """Bootstrap samples of sentences against their expected moments."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

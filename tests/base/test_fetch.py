@@ -1,7 +1,5 @@
 """Downloads from a small server that misbehaves on purpose, and members of archives."""
 
-from __future__ import annotations
-
 import hashlib
 import io
 import tarfile

@@ -1,7 +1,5 @@
 """Files are written whole or not at all, and read back as written; checksums of their contents."""
 
-from __future__ import annotations
-
 import gzip
 import hashlib
 import json

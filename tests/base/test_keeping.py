@@ -1,7 +1,5 @@
 """What is kept of an experiment: only its own rows and jobs, few bytes, and no absolute paths."""
 
-from __future__ import annotations
-
 import base64
 import json
 import re

@@ -1,7 +1,5 @@
 """The modules that a stage computes with; tests/workflow/test_commands.py holds them against the rules' inputs."""
 
-from __future__ import annotations
-
 from heads.base.modules import reached
 
 

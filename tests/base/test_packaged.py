@@ -1,7 +1,5 @@
 """Where models given by name are found; the packages are stand-ins here."""
 
-from __future__ import annotations
-
 from importlib.machinery import ModuleSpec
 from pathlib import Path
 

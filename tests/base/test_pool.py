@@ -1,7 +1,5 @@
 """Several processes return the same results in the same order as one, and draw no more than needed."""
 
-from __future__ import annotations
-
 import os
 import threading
 import traceback

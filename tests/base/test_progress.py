@@ -1,7 +1,5 @@
 """The numbers of the progress line: planned and finished jobs, the weight of each, and the time left."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import logging

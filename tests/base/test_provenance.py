@@ -1,7 +1,5 @@
 """What a job records of itself: the code, the machine, and what it was told."""
 
-from __future__ import annotations
-
 import platform
 import subprocess
 from pathlib import Path

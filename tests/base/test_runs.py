@@ -1,7 +1,5 @@
 """Runs: a folder is read back, and tables identify it by its columns."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

@@ -1,7 +1,5 @@
 """Targets: one text for each, a single order, and no other code that parses the text."""
 
-from __future__ import annotations
-
 import re
 from decimal import Decimal
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Speed of Firefox's translator: sentences come back in order, and speed is per subword."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The GPU scripts on a CPU: they measure something, plan what Snakemake plans, and stop and resume in time."""
 
-from __future__ import annotations
-
 import os
 import shlex
 import sys

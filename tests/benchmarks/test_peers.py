@@ -1,7 +1,5 @@
 """The model that CTranslate2 is timed with is ours: both write the same."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

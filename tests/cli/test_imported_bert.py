@@ -1,7 +1,5 @@
 """The commands of an experiment whose baseline is a BERT: import, further training with gates, pruning, export."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

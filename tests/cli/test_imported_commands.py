@@ -1,7 +1,5 @@
 """The commands of an experiment with a Marian baseline: import, further training with gates, pruning, measures."""
 
-from __future__ import annotations
-
 import gzip
 import re
 import runpy

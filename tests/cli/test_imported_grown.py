@@ -1,7 +1,5 @@
 """Firefox's translator with self-attention added to its decoder: planned with heads of all kinds, and trained."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Scores and translations of models with known answers: by the beam size set, and in the right order."""
 
-from __future__ import annotations
-
 import io
 import sys
 from collections.abc import Iterator

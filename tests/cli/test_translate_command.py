@@ -1,7 +1,5 @@
 """Any text is translated line by line, whatever it contains, in bounded memory, by any model."""
 
-from __future__ import annotations
-
 import io
 import os
 import shutil

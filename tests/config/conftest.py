@@ -1,7 +1,5 @@
 """The settings of the project, as tests may change them."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

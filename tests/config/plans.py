@@ -1,7 +1,5 @@
 """A plan of small settings for tests, and a changed copy of the settings of the project."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any

@@ -1,7 +1,5 @@
 """Experiments whose corpus has labels: their plan, and settings that are refused."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

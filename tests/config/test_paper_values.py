@@ -3,8 +3,6 @@
 The numbers are those of Voita et al. 2019 and of their released code, and of Michel et al. 2019, written here by hand.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from functools import reduce

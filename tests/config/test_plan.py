@@ -1,7 +1,5 @@
 """The runs of the plan for small settings, and what tables read of them, against lists written by hand."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from pathlib import Path

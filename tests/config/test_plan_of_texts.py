@@ -1,7 +1,5 @@
 """The texts of the plan for small settings: files, trees, test sets, against lists written by hand."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Settings: one place, each stage given its own, experiments laid over defaults, sweeps in numbers of heads."""
 
-from __future__ import annotations
-
 import copy
 import re
 from pathlib import Path

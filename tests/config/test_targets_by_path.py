@@ -1,7 +1,5 @@
 """Runs requested by path: numbers of heads are checked against the model before anything is trained."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Files generated from the settings models: config.yaml's defaults and the schema for editors match the models."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Wrong settings: one sentence that names the key and the nearest one that exists."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

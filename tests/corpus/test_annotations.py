@@ -1,7 +1,5 @@
 """Gold trees and word alignments of a corpus: the grammar's own, a treebank, an aligner's, and errors."""
 
-from __future__ import annotations
-
 import gzip
 from itertools import islice
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Each filter on pairs made by hand, with numbers counted by hand; the Bloom filter against a plain set."""
 
-from __future__ import annotations
-
 import random
 import string
 from collections import Counter

@@ -1,7 +1,5 @@
 """Whole corpora in miniature: what is written, what is refused, and that nothing half-written stays."""
 
-from __future__ import annotations
-
 import gzip
 from collections.abc import Mapping, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Parts of corpora in all their forms: columns, tagged talks, subtitles with overlaps, test sets of sacrebleu."""
 
-from __future__ import annotations
-
 import io
 import tarfile
 import zipfile

@@ -1,7 +1,5 @@
 """Labelled examples in tables: what is written, what is left out and counted, and what is refused."""
 
-from __future__ import annotations
-
 from collections import Counter
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The embedded grammar: trees, agreement, translation as a function, inflection and word links typed by hand."""
 
-from __future__ import annotations
-
 import collections
 import hashlib
 import itertools

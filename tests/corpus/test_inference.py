@@ -1,7 +1,5 @@
 """The grammar's premises and hypotheses: labels agree with meanings, and one sentence alone gives nothing away."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence

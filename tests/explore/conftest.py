@@ -1,7 +1,5 @@
 """The page and a browser without a network, for all tests that open the page."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

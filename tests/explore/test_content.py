@@ -1,7 +1,5 @@
 """The data of the page against the tables and files that it is made from."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

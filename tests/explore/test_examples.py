@@ -1,7 +1,5 @@
 """A classification experiment on the page: accuracy, labels and examples where others have BLEU and text."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The page in a real browser without a network: what it shows equals the tables, and an address restores a view."""
 
-from __future__ import annotations
-
 import math
 from itertools import pairwise
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Parts of the page in a real browser: alignment heads, what a head costs, distinguishable marks, small windows."""
 
-from __future__ import annotations
-
 import base64
 from pathlib import Path
 from typing import Any

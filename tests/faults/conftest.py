@@ -1,7 +1,5 @@
 """Fixtures of the fault tests: the server of processes, a prepared corpus, and an undisturbed training."""
 
-from __future__ import annotations
-
 import os
 import sys
 from multiprocessing import forkserver

@@ -1,7 +1,5 @@
 """A missing corpus file: one sentence when the plan is made, unless a rule makes the file."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from pathlib import Path

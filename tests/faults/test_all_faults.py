@@ -4,8 +4,6 @@ tests/mutations/faults.toml shows that the tests inject their faults: for each f
 survive it, and one of the tests that it names must fail: python tests/mutations/run.py --match faults.
 """
 
-from __future__ import annotations
-
 import ast
 import tomllib
 from pathlib import Path

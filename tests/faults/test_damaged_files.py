@@ -1,7 +1,5 @@
 """Files cut off or with a single bit flipped: detected and named, never trusted."""
 
-from __future__ import annotations
-
 import random
 import re
 import shutil

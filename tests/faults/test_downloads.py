@@ -1,7 +1,5 @@
 """Servers that never send the whole file; those in test_fetch.py send it in the end."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

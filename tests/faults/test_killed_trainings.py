@@ -1,7 +1,5 @@
 """Trainings that are killed, are stopped, run out of disk space or diverge to NaN, and what they leave behind."""
 
-from __future__ import annotations
-
 import os
 import re
 import signal

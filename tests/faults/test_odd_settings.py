@@ -1,7 +1,5 @@
 """Settings and corpora at and beyond their limits: the right result or one sentence."""
 
-from __future__ import annotations
-
 import re
 import shutil
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Nothing that is read is ever run: no pickle, no archive member outside its folder, no shell, no markup."""
 
-from __future__ import annotations
-
 import ast
 import base64
 import io

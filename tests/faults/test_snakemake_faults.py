@@ -1,7 +1,5 @@
 """The whole workflow under faults: Snakemake killed, stopped, started twice, in odd places and at odd times."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

@@ -3,8 +3,6 @@
 Processes come from a server that has torch loaded already, so that each costs a fraction of a second.
 """
 
-from __future__ import annotations
-
 import itertools
 import multiprocessing
 import os

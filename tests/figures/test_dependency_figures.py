@@ -1,7 +1,5 @@
 """Figures of dependents and of gates: what is drawn for hand-made numbers, and the density against samples."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from itertools import pairwise

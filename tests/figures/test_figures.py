@@ -1,7 +1,5 @@
 """Figures: what is drawn, read back from the axes; files that repeat byte for byte."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 from pathlib import Path
 

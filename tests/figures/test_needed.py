@@ -1,7 +1,5 @@
 """The grid of the heads that a model needs, read back from what is drawn."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Figures of poor data, of models without a kind of attention, and of classifiers: they show all there is."""
 
-from __future__ import annotations
-
 from io import BytesIO
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The scoreboard as a picture: cells, colours and counts, read back from the page, and no overlapping text."""
 
-from __future__ import annotations
-
 from collections import Counter
 from itertools import cycle, islice
 

@@ -1,7 +1,5 @@
 """Marian's own model files are read and written byte for byte, and damaged ones are refused in one sentence."""
 
-from __future__ import annotations
-
 import random
 import struct
 import time

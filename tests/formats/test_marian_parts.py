@@ -1,7 +1,5 @@
 """Which files of a folder belong to a Marian model, and what its shortlist contains."""
 
-from __future__ import annotations
-
 import random
 import struct
 from pathlib import Path

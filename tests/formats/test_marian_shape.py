@@ -1,7 +1,5 @@
 """A Marian model's options say which tensors it has, or that its kind is not supported."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

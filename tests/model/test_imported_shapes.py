@@ -1,7 +1,5 @@
 """What only imported models have: attention with biases, other activations and positions, tied matrices, depths."""
 
-from __future__ import annotations
-
 import copy
 import itertools
 import json

@@ -11,8 +11,6 @@ Packages that take seconds to import are imported once; each error is tried in a
 imported anything of the project.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import shutil

@@ -1,7 +1,5 @@
 """A driven lambda: each kind of attention by its own heads, both parts of the control by sums, and a resumed run."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from pathlib import Path

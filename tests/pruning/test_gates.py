@@ -1,7 +1,5 @@
 """The hard-concrete distribution against sampling, finite differences and its own formula solved by hand."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import replace

@@ -5,8 +5,6 @@ of the same size the known one is best when all other heads are masked. Measures
 and its command `selection`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection
 from itertools import combinations
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Gates, penalties and tables of heads of a model without self-attention in its decoder, which has a recurrent unit."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from itertools import product
 from pathlib import Path

@@ -3,8 +3,6 @@
 What each measure says of which head is tested by the command, in `tests/cli/test_choice_commands.py`.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from itertools import pairwise
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Gates with an exact number of open heads: the distribution they claim, and losses whose best set is known."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Which heads stay once gates are trained, by solving the distribution; dev scores use only these."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Collection
 from functools import partial

@@ -1,7 +1,5 @@
 """A SLURM cluster on the loopback, with one node and two more to lose: real daemons, own key and ports, no systemd."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

@@ -1,7 +1,5 @@
 """A training on the cluster that is interrupted twice, first by its time limit and then by the loss of its node."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

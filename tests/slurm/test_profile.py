@@ -1,7 +1,5 @@
 """The SLURM profile covers the workflow: every rule's requests grow with each try, and no small rule is its own job."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

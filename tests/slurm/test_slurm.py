@@ -1,7 +1,5 @@
 """The SLURM profile on a real cluster: requested resources, groups, failures and lost nodes."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

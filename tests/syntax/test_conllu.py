@@ -1,7 +1,5 @@
 """CoNLL-U files: spans, multiword tokens, empty nodes, errors."""
 
-from __future__ import annotations
-
 import gzip
 from pathlib import Path
 

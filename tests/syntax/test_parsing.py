@@ -1,7 +1,5 @@
 """Stanza's parser: scores against a hand-made case and the official scorer, words, the folder, a tiny training."""
 
-from __future__ import annotations
-
 import socket
 from collections.abc import Iterator
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Word alignments in Pharaoh format: what is read, which word is which, and errors of one sentence."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

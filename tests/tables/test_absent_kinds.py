@@ -1,7 +1,5 @@
 """Claims about kinds of attention that a model lacks, and about training from scratch for a pretrained model."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

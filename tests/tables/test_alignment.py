@@ -1,7 +1,5 @@
 """Word alignment by cross-attention, on rows made by hand: the table, the figure, and claims met and not met."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from math import isnan
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Tables with classifiers in them: their metric, what rows are compared with, the paper's layers beside ours."""
 
-from __future__ import annotations
-
 from itertools import combinations
 from pathlib import Path
 

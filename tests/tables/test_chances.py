@@ -1,7 +1,5 @@
 """What chance alone would do, against shuffling and drawing again, and against counting every case."""
 
-from __future__ import annotations
-
 import random
 from itertools import combinations, permutations
 

@@ -1,7 +1,5 @@
 """Claims: verdicts, evidence from files, the papers' own numbers against their conditions, several seeds."""
 
-from __future__ import annotations
-
 from itertools import product
 from pathlib import Path
 from typing import Any

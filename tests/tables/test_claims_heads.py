@@ -1,7 +1,5 @@
 """Claims about the unpruned model's heads, each where it is true, where it is not, and where nobody can tell."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import astuple, replace
 

@@ -1,7 +1,5 @@
 """Curves on the dev set: how far losses still fell at the end, and when heads from scratch catch up with pruned."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Claims about losing little, for models with little to lose: those that always give one label or hardly translate."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from math import comb
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The papers' own numbers against their claims, with intervals as wide as ours, and claims about one corpus."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pandas as pd

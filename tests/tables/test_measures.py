@@ -1,7 +1,5 @@
 """Measures of heads and their correlations, against definitions written slowly."""
 
-from __future__ import annotations
-
 from itertools import permutations, product
 from pathlib import Path
 

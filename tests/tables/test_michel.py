@@ -1,7 +1,5 @@
 """Tables and figures of Michel et al. 2019: what is compared with what, what is averaged, and what is drawn."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

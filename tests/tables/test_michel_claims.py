@@ -1,7 +1,5 @@
 """Claims of Michel et al. 2019 by tables made by hand, each claim met and not met, and sure and unsure of it."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from decimal import Decimal
 from math import comb, isnan, nan

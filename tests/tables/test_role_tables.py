@@ -1,7 +1,5 @@
 """Tables and the figure of roles: several roles of a head, drift, several sources of trees, scratch, and dynamics."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

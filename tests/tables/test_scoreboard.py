@@ -1,7 +1,5 @@
 """The scoreboard: a row a claim with each experiment's findings, and how verdicts depend on readings of relevance."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pandas as pd

@@ -1,7 +1,5 @@
 """Several seeds: mean and spread in tables and figures, against sums by hand."""
 
-from __future__ import annotations
-
 from math import sqrt
 from pathlib import Path
 

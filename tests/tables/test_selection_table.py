@@ -1,7 +1,5 @@
 """Ways to choose heads: what is masked and tested, the table that gathers them, and the sentence in the figure."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

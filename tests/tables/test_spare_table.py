@@ -1,7 +1,5 @@
 """How many heads can go at what loss, against counts by hand from given scores."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Every derived column of the tables, on frames made by hand in which each neighbour of the right number differs."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from itertools import product
 from pathlib import Path

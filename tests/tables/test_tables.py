@@ -1,7 +1,5 @@
 """Tables: the content of each cell, against counting by hand."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Batches: every pair once an epoch, padded by the definition, about as large as asked for."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Examples and labels: start and separator tokens, labels by their place, batches with one answer per example."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """From words to subwords and from attention on subwords to attention on words."""
 
-from __future__ import annotations
-
 import io
 from itertools import pairwise
 from pathlib import Path

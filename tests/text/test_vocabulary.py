@@ -1,7 +1,5 @@
 """Subwords cover exactly the text that went in, and damaged or impossible files raise errors of one sentence."""
 
-from __future__ import annotations
-
 import tracemalloc
 from collections import Counter
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Models and folders that several of these tests translate with."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

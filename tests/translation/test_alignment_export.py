@@ -1,7 +1,5 @@
 """Alignment heads are exported to CTranslate2: in config.json, and as the attention that it returns."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import ctranslate2

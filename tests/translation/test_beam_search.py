@@ -1,7 +1,5 @@
 """Search compared with loops without a cache: greedy by argmax, beams as lists, and all possible translations."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from itertools import product
 from typing import Any

@@ -1,7 +1,5 @@
 """BLEU from counts per sentence, compared with sacrebleu on the same text and with counting by hand."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

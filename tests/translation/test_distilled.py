@@ -1,7 +1,5 @@
 """The same sentences are drawn whatever their order, and a resumed run does not repeat finished translations."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Translations from drafts: the result is that of greedy search, and an unchanged draft costs a single pass."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """An exported folder translates on its own, describes itself, holds no pickle, and is complete or absent."""
 
-from __future__ import annotations
-
 import pickle
 import shutil
 from pathlib import Path

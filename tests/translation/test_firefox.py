@@ -1,7 +1,5 @@
 """Firefox's translators are imported as the function that their engine computes, and exported again."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """An imported BERT has the subwords and logits of transformers' own, and can be exported back, pruned or not."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Callable
 from pathlib import Path

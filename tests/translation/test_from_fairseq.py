@@ -1,7 +1,5 @@
 """Languages of an imported M2M100, NLLB or mBART, its commands, and folders that cannot be read."""
 
-from __future__ import annotations
-
 import io
 import json
 import re

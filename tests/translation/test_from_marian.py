@@ -1,7 +1,5 @@
 """What goes along with an imported Marian model: origin, search, prefix, text; a folder that is none is refused."""
 
-from __future__ import annotations
-
 import hashlib
 import io
 import shutil

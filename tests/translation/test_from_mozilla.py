@@ -1,7 +1,5 @@
 """A Firefox language pair not on this machine is fetched exactly as in Mozilla's Remote Settings, or not at all."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Iterator

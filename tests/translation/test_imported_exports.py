@@ -1,7 +1,5 @@
 """Imported, pruned models in other tools' formats, and ours as transformers' Marian: the same probabilities."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """An imported Marian, M2M100, NLLB, BART or mBART has transformers' probabilities, translations and subwords."""
 
-from __future__ import annotations
-
 import copy
 import unicodedata
 from pathlib import Path

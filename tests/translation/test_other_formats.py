@@ -1,7 +1,5 @@
 """Models in other formats give every subword the same probability as ours, with unevenly pruned heads."""
 
-from __future__ import annotations
-
 import json
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A BERT without a task gives the same vectors as in transformers, and is exported with its heads cut out."""
 
-from __future__ import annotations
-
 import re
 import runpy
 from pathlib import Path

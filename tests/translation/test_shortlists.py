@@ -1,7 +1,5 @@
 """A search among candidates compared with one whose other subwords are impossible, and shortlists in our ids."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

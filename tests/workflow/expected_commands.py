@@ -3,8 +3,6 @@
 Written by hand from the papers and the design, not from the rules. If you add a rule or a flag, add a line here.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 SIDES = ("source", "target")

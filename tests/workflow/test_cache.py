@@ -1,7 +1,5 @@
 """The cache between workflows: a second checkout trains nothing twice, and nothing is mistaken for something else."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 from collections.abc import Callable

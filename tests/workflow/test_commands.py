@@ -4,8 +4,6 @@ Nothing is run. Snakemake plans the experiments and prints the commands; each is
 from the papers and the design, not from the rules. If you add a rule or a flag, add a line to expected_commands.py.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import shlex

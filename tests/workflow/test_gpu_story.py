@@ -1,7 +1,5 @@
 """An experiment in parts: planned and packed by Snakemake, run without it, its table made of what was brought back."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """The workflow as a module of another one, as in the docs: planned as a whole, run in part, nothing else disturbed."""
 
-from __future__ import annotations
-
 import re
 import shutil
 from pathlib import Path

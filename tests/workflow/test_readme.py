@@ -3,8 +3,6 @@
 What can be done in seconds on a finished experiment is done in test_workflow.py.
 """
 
-from __future__ import annotations
-
 import re
 import shlex
 import subprocess

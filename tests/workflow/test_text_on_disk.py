@@ -3,8 +3,6 @@
 Also the trees of `make firefox`, which the grammar generates if none are named.
 """
 
-from __future__ import annotations
-
 import gzip
 import re
 import shlex

@@ -1,7 +1,5 @@
 """A real run of the workflow on a tiny classification experiment, alone and planned beside one that translates."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

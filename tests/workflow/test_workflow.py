@@ -1,7 +1,5 @@
 """Real runs of the workflow on a tiny experiment: what is made, what is made again, and how mistakes are reported."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """Which attention heads a Transformer needs and what they do: `heads.inspect` and `heads.load` any model."""
 
-from __future__ import annotations
-
 from typing import Any
 
 __all__ = ["inspect", "load"]

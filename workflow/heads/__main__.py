@@ -1,7 +1,5 @@
 """The command line, `heads COMMAND` or `python -m heads COMMAND`; each command is a file in `heads.cli`."""
 
-from __future__ import annotations
-
 import argparse
 import ast
 import gc

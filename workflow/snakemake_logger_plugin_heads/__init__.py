@@ -3,8 +3,6 @@
 Snakemake finds this package by its name. The text of the line comes from `heads.base.progress`.
 """
 
-from __future__ import annotations
-
 import threading
 from logging import LogRecord
 

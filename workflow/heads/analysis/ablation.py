@@ -5,8 +5,6 @@ unmasked model, see `heads.analysis.metrics`. This module opens no files: the ca
 translates or classifies.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Mapping, Sequence
 
 from torch import Tensor

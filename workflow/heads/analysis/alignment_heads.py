@@ -22,8 +22,6 @@ roles.
 N heads, I source and J target words, T steps, S pairs, K offsets, B draws.
 """
 
-from __future__ import annotations
-
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence

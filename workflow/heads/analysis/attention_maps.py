@@ -5,8 +5,6 @@ A classifier reads examples of one or two sentences and predicts a label instead
 Each weight is a byte, 255 for 1; the bytes of each kind of attention are in base64, so that a page can hold many.
 """
 
-from __future__ import annotations
-
 from base64 import b64decode, b64encode
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace

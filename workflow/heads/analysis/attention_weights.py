@@ -1,7 +1,5 @@
 """Attention weights of live heads, taken from a model into arrays in the order of `ModelShape.heads`."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 import numpy as np

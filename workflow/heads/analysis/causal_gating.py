@@ -6,8 +6,6 @@ nudged towards closed, interferes if it closes when nudged towards open, and is 
 Nothing is removed from the model: a gate only scales the output of a head.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import cycle, islice
 

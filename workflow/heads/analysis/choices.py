@@ -1,7 +1,5 @@
 """Scores of chosen heads: the others masked in the unpruned model, or pruned and the rest fine-tuned."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

@@ -9,8 +9,6 @@ The decoder reads the reference. Its first step counts, although its self-attent
 the same to every head and does not change their order.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 import torch

@@ -20,8 +20,6 @@ share exceeds the best offset's by at least the margin.
 N heads, T target and S source subwords, P pairs, K offsets.
 """
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Sequence

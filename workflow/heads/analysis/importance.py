@@ -17,8 +17,6 @@ is divided by the l2 norm over the heads of its layer; the paper ranks heads by 
 B batch, Q queries, H heads of a layer, E width of one head.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 import torch

@@ -1,7 +1,5 @@
 """Attention maps of the first sentences or examples of suitable length."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Outputs of a model for one text with any of its heads masked: translations, labels or vectors."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial

@@ -4,8 +4,6 @@ The order is fixed once and the model is not trained again. This module opens no
 that translates or classifies.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 

@@ -3,8 +3,6 @@
 This module opens no files. S answers, N systems.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any

@@ -1,7 +1,5 @@
 """Roles of heads on trees from several sources or at several checkpoints; reports of what the trees lack."""
 
-from __future__ import annotations
-
 import difflib
 import sys
 from collections.abc import Iterable, Mapping, Sequence

@@ -33,8 +33,6 @@ of a handful of cases underestimates its own uncertainty.
 N heads, W words, P subwords, S sentences, M measures, R relations, 2R with their directions, B draws of sentences.
 """
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Iterable, Sequence

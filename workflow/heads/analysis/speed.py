@@ -11,8 +11,6 @@ as long as the unpruned model's, batch by batch: this is the full beam search wi
 predict one label per example, as in the paper.
 """
 
-from __future__ import annotations
-
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence

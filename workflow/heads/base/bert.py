@@ -1,7 +1,5 @@
 """The folder of a BERT in transformers' format: names of its files, and what to fetch if it does not exist."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

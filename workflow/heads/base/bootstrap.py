@@ -7,8 +7,6 @@ gives the same draws, so that two models are compared on the same ones. No torch
 S sentences, C counts, B draws.
 """
 
-from __future__ import annotations
-
 import warnings
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The criteria for choosing heads, and the file that each one reads. Imported by the Snakefile, so kept light."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 
 from heads.base.files import UserError

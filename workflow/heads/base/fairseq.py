@@ -1,7 +1,5 @@
 """The folder of an M2M100, NLLB, BART or mBART (trained by fairseq) in transformers' format: names of its files."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -4,8 +4,6 @@ A download grows as `NAME.part` beside its destination, with the URL's validator
 it stopped. The SHA-256 of the first complete download is kept in `NAME.sha256`; later ones must match.
 """
 
-from __future__ import annotations
-
 import difflib
 import gzip
 import http.client

@@ -4,8 +4,6 @@ Every file of the pipeline is written under a temporary name in its own folder a
 killed or failing job never leaves half a result behind.
 """
 
-from __future__ import annotations
-
 import csv
 import errno
 import gzip

@@ -3,8 +3,6 @@
 Called in the folder where Snakemake ran, whose metadata and logs tell which job made each file.
 """
 
-from __future__ import annotations
-
 import base64
 import re
 import shlex

@@ -1,7 +1,5 @@
 """The folder of a Marian model in transformers' format: its files, and what to fetch if it does not exist."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Sequence

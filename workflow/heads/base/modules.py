@@ -1,7 +1,5 @@
 """The modules that a module of this package imports, directly or indirectly, found by reading its import lines."""
 
-from __future__ import annotations
-
 import re
 from functools import cache
 from pathlib import Path

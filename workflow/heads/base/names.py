@@ -3,8 +3,6 @@
 Imported by the Snakefile, so nothing heavy may be imported here.
 """
 
-from __future__ import annotations
-
 ATTENTIONS = ("enc_self", "dec_self", "dec_enc")
 """The three kinds of multi-head attention, in the order of every table and figure."""
 

@@ -1,7 +1,5 @@
 """Pretrained models with short names, Firefox's translators and MiniLM, and their folders in packages or cache."""
 
-from __future__ import annotations
-
 import os
 import re
 from importlib.util import find_spec

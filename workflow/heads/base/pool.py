@@ -1,7 +1,5 @@
 """Apply a function to many items in several processes, or ahead of time in a thread; order kept, memory flat."""
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor

@@ -7,8 +7,6 @@ Snakemake runs as a process of its own, whose output goes to a log. The line is 
 plugin `snakemake_logger_plugin_heads`, from the events that Snakemake passes to such plugins.
 """
 
-from __future__ import annotations
-
 import signal
 import subprocess
 import sys

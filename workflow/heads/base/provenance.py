@@ -1,7 +1,5 @@
 """Which code made a file: the commit, whether it was changed since, key versions. Every job ends its log with that."""
 
-from __future__ import annotations
-
 import json
 import os
 import platform

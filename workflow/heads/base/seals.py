@@ -4,8 +4,6 @@ Settings have theirs in a first line, JSON and safetensors among their entries; 
 one, so its checksum is in a JSON file beside it.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping

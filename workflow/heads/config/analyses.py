@@ -3,8 +3,6 @@
 The defaults are the papers' values. The order of keys is that of config.yaml and of the settings files of stages.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Annotated
 

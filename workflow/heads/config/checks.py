@@ -1,7 +1,5 @@
 """Check that the settings of a resolved experiment fit together. Imported by the Snakefile, so kept light."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

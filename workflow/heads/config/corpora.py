@@ -3,8 +3,6 @@
 The Snakefile imports this module while it is parsed, so nothing heavy may be imported.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 

@@ -1,7 +1,5 @@
 """Settings of the files and parts of a corpus, with types and descriptions. Imported by the Snakefile, so light."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 from collections.abc import Mapping

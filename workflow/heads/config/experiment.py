@@ -1,7 +1,5 @@
 """The models of one experiment and of the whole of config.yaml: which settings there are, and their defaults."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Annotated
 

@@ -1,7 +1,5 @@
 """Building blocks of the settings models: settings with defaults and descriptions, closed models, bounded types."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any
 

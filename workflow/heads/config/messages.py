@@ -1,7 +1,5 @@
 """Error messages about settings: one sentence that names the key by its full path and the way out."""
 
-from __future__ import annotations
-
 import difflib
 import re
 from collections.abc import Iterable, Sequence

@@ -4,8 +4,6 @@ All values that a run uses are in config.yaml; the defaults of the models are wr
 Snakefile, so kept light.
 """
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Mapping
 from typing import Any, TypeVar

@@ -1,7 +1,5 @@
 """What an experiment sweeps: targets of gates and choices of heads. Imported by the Snakefile, so light."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from decimal import ROUND_HALF_UP, Decimal
 from typing import Any

@@ -3,8 +3,6 @@
 The rules use it through `heads.config.plan.Plan`, so that nothing heavy is imported.
 """
 
-from __future__ import annotations
-
 import difflib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path

@@ -3,8 +3,6 @@
 The defaults are the paper's values. The order of keys is that of config.yaml and of the settings files of stages.
 """
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from pydantic import Field

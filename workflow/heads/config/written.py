@@ -3,8 +3,6 @@
 `make settings` does both.
 """
 
-from __future__ import annotations
-
 import json
 import textwrap
 from collections.abc import Iterator, Mapping

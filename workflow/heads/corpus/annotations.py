@@ -4,8 +4,6 @@ The word alignment of a split is three files with the same lines as its text: li
 each side that they number. No pair of dev or test is ever removed, so each line of links stays with its pair.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 

@@ -5,8 +5,6 @@ which are in no training pair. Labelled examples have their own filters, see `he
 streamed; memory holds the fingerprints of dev and test, the held-out pairs and a Bloom filter against duplicates.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from functools import partial

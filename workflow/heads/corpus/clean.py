@@ -19,8 +19,6 @@ All splits are written in Unicode form NFC with single spaces. Dev and test go t
 an error, since dropping lines silently would change the test set.
 """
 
-from __future__ import annotations
-
 import hashlib
 import heapq
 import re

@@ -4,8 +4,6 @@ A Bloom filter (Bloom 1970, "Space/time trade-offs in hash coding with allowable
 bits each. It never mistakes a repeated text for a new one; it mistakes a new text for a repeated one at the given rate.
 """
 
-from __future__ import annotations
-
 import hashlib
 import math
 from collections.abc import Sequence

@@ -4,8 +4,6 @@ Docstrings are read from the source files without importing them. Only their pro
 that begin with a capital letter and end with a full stop, exclamation mark or question mark.
 """
 
-from __future__ import annotations
-
 import ast
 import re
 import sysconfig

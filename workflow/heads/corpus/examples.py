@@ -20,8 +20,6 @@ label. An example is removed by the first filter that it fails:
 The output is in Unicode form NFC with single spaces. Memory holds the training examples, 200 MB for MultiNLI.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial

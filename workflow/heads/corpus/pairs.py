@@ -1,7 +1,5 @@
 """The raw sentence pairs of a part of a corpus, read line by line in constant memory."""
 
-from __future__ import annotations
-
 import lzma
 import re
 import tarfile

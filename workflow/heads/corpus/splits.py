@@ -1,7 +1,5 @@
 """The files of a built corpus: their names, and how to write either all of them or none."""
 
-from __future__ import annotations
-
 import shutil
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence

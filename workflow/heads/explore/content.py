@@ -38,8 +38,6 @@ the widest scope, translations for all pruned models. For classifiers, `signatur
 label alone.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import PurePath
 from typing import Any

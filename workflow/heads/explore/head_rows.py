@@ -1,7 +1,5 @@
 """Facts about each head of the unpruned model: measures, the cost of masking it, roles and word alignment."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from typing import Any
 

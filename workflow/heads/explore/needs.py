@@ -1,7 +1,5 @@
 """Files that the page reads. Imported by the Snakefile, so nothing heavy may be imported here."""
 
-from __future__ import annotations
-
 from heads.tables.needs import BOTH, SCORE, Need
 
 CROSS_ATTENTION = "cross_attention_roles.tsv"

@@ -1,7 +1,5 @@
 """The page: one HTML file with its style, scripts and data, which loads nothing else."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

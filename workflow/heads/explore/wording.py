@@ -1,7 +1,5 @@
 """Names of runs and measures on the page, and the values of table cells."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from typing import Any

@@ -1,7 +1,5 @@
 """Cross-attention heads: which of them align words, what they look at, and which layers still align after pruning."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pandas as pd

@@ -1,7 +1,5 @@
 """Positions of dependents, and how well the best head finds them (Voita et al., Figs 3 and 4)."""
 
-from __future__ import annotations
-
 from typing import cast
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Functions of the encoder heads left after pruning (Voita et al., Fig 8), and how they come about in training."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

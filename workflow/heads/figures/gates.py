@@ -1,7 +1,5 @@
 """Gates: their hard-concrete distribution (Voita et al., Fig 6), where they ended up, and how they closed."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

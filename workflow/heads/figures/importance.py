@@ -1,7 +1,5 @@
 """Grids of heads: relevance, confidence and functions (Voita et al., Figs 1 and 2), and which heads a model needs."""
 
-from __future__ import annotations
-
 from textwrap import fill
 from typing import Any
 

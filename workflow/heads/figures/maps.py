@@ -1,7 +1,5 @@
 """Attention of the encoder heads with the clearest roles on real sentences (Voita et al., sec. 5)."""
 
-from __future__ import annotations
-
 from typing import Any, cast
 
 import numpy as np

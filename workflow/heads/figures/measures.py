@@ -1,7 +1,5 @@
 """Agreement between the measures of a head, and relevance against confidence (Voita et al., sec. 4)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

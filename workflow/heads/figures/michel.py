@@ -1,7 +1,5 @@
 """Heads masked one at a time and in increasing numbers (Michel et al. 2019, Figs 1 to 5)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

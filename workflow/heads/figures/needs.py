@@ -1,7 +1,5 @@
 """Which files of which runs each figure reads. Imported by the Snakefile, so nothing heavy may be imported here."""
 
-from __future__ import annotations
-
 from heads.tables.needs import BOTH, CAUSAL, MEASURED, SCORE, TRANSLATORS, Need
 from heads.tables.needs import NEEDS as TABLE_NEEDS
 

@@ -1,7 +1,5 @@
 """What pruning costs and removes (Voita et al., Table 2, Figs 7, 9 and 10), beside the same heads from scratch."""
 
-from __future__ import annotations
-
 from itertools import product
 from typing import Any
 

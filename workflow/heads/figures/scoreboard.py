@@ -1,7 +1,5 @@
 """The scoreboard as a figure: for each claim, the paper's number and a coloured cell for each experiment."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from textwrap import wrap

@@ -1,7 +1,5 @@
 """Comparison of ways to choose heads: scores against heads kept, without updates and after fine-tuning."""
 
-from __future__ import annotations
-
 import textwrap
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Shared by all figures: sizes, colours, heat maps, and files that are reproducible byte for byte."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path

@@ -9,8 +9,6 @@ An `.npz` is an uncompressed zip archive of float32 arrays with the same names. 
 training options as text. Source: src/common/binary.cpp and src/3rd_party/cnpy of browsermt/marian-dev.
 """
 
-from __future__ import annotations
-
 import ast
 import re
 import struct

@@ -4,8 +4,6 @@ Firefox, translateLocally and Bergamot each use their own file names; a `config*
 says which is which under `models`, `vocabs` and `shortlist`.
 """
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 Source: src/models/transformer.h, src/rnn/cells.h, and defaults of src/common/config_parser.cpp of browsermt/marian-dev.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path

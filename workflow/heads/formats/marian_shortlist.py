@@ -6,8 +6,6 @@ from offset s up to offset s + 1, at most `best`; the `first` lowest ids of the 
 src/data/shortlist.h and src/common/hash.h of browsermt/marian-dev.
 """
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Iterable
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 `heads.translation.opening` has their readers. A new format is one line in FORMATS, and one there.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path

@@ -3,8 +3,6 @@
 A choice is written as a target such as `random2-12`: the method and the number of heads kept.
 """
 
-from __future__ import annotations
-
 import math
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence

@@ -6,8 +6,6 @@ s = sigmoid((log u - log(1 - u) + log_alpha) / temperature) for uniform u is str
 [0, 1], which puts probability mass on exactly 0 and exactly 1. `penalty` penalises the sum over heads of P(gate > 0).
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

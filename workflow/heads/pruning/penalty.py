@@ -3,8 +3,6 @@
 Lambda is a constant, as in the paper, or adjusted until a given number of heads is left.
 """
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor, nn
 

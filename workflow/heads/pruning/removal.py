@@ -1,7 +1,5 @@
 """Remove the closed heads of a model trained with gates, and save the smaller model."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from heads.base.files import write_tsv

@@ -4,8 +4,6 @@ A head is (attention, layer, head), with its original number. Of heads with equa
 as the better one, so that a choice is the same everywhere.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Collection, Mapping
 

@@ -8,8 +8,6 @@ The authors train with the relaxed gates or, as a variant, with the K largest lo
 Straight-through gates here combine both: the drawn heads are exactly open, and the gradient is that of the relaxation.
 """
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor, nn
 

@@ -14,8 +14,6 @@ marks, blanks of every kind. A vocabulary that normalises might not; such words 
 N heads, W surface words, P subwords.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass

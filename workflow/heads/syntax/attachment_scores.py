@@ -4,8 +4,6 @@ As in the CoNLL 2018 shared task (Zeman et al. 2018), every word counts, includi
 relations are ignored, so `nmod:poss` is `nmod`. The words are given, so precision and recall of UAS and LAS are equal.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Iterator
 

@@ -4,8 +4,6 @@ The format is that of Universal Dependencies v2 (universaldependencies.org/forma
 is kept: form, lemma, universal part of speech, head, relation, spacing. Heads are 1-based, 0 is the root.
 """
 
-from __future__ import annotations
-
 import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass

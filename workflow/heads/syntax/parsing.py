@@ -8,8 +8,6 @@ Training is Stanza's own: a tagger, then a parser that sees the tagger's tags, b
 with Adam as in Qi et al. 2018. The check set that picks the best step is held out from the training treebank.
 """
 
-from __future__ import annotations
-
 import os
 import pickle
 import shutil

@@ -5,8 +5,6 @@ Words are separated by blanks in the text that the aligner read. That text may b
 reads. Every link counts as a sure one (Och and Ney 2003, sec. 4). An empty line is a pair without links.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass

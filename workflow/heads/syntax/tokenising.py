@@ -5,8 +5,6 @@ abbreviations with inner full stops, addresses and words with hyphens stay whole
 spaces give the text back.
 """
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -3,8 +3,6 @@
 Nothing here depends on a claim; everything is exact or drawn by a fixed generator. N heads, M models, B draws.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Sequence
 from functools import lru_cache
 from itertools import chain, combinations

@@ -1,7 +1,5 @@
 """The papers' claims, a number for each from our own runs, whether it holds here, and the scoreboard of all."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Hashable, Mapping
 from typing import Any
 

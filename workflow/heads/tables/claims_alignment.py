@@ -5,8 +5,6 @@ Each layer is represented by its head with the lowest error rate at the first st
 their intervals are treated as independent and the outermost ends are taken, which is wider than 95 % requires.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pandas as pd

@@ -5,8 +5,6 @@ sentences ensure to all those whose role they do not rule out. `chance` assumes 
 that are unrelated within each layer.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 

@@ -4,8 +4,6 @@ Every function takes the frames of one experiment and seed, by file name; the fr
 the claim is then not measured.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial

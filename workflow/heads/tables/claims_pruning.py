@@ -6,8 +6,6 @@ or layers, among the heads of the model, or have an interval by draws of heads. 
 fate in the whole sweep, so that there is one p value over all models.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial

@@ -1,7 +1,5 @@
 """Tables of what models are trained on: sizes of corpora, what cleaning removed, and how accurate the parser is."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

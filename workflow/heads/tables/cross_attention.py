@@ -1,7 +1,5 @@
 """What cross-attention heads do: how well they align words, before and after pruning, and what they look at."""
 
-from __future__ import annotations
-
 import pandas as pd
 
 from heads.tables.picking import first_of, run_order

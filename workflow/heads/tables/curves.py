@@ -1,7 +1,5 @@
 """Curves on the dev set: whether trainings had converged, and when those from scratch catch up with pruned models."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The results of one experiment and seed, gathered from its frames so that claims can be tested on them."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Every table by name: the function that makes it, and its key columns across seeds; tables as tab-separated text."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 

@@ -4,8 +4,6 @@ A reading of relevance is a propagation rule and a share, written as `plain, sig
 `lrp_plain_signed_by_step`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 import pandas as pd

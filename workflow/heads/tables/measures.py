@@ -1,7 +1,5 @@
 """All measures of the unpruned model's heads (Voita et al., secs 4 to 6), and their rank correlations."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from itertools import combinations

@@ -1,7 +1,5 @@
 """Michel et al. 2019: single heads masked (Table 1), layers cut to one head (2 and 5), masking in steps, speed (4)."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 

@@ -1,7 +1,5 @@
 """The files of runs that each table reads. Imported by the Snakefile, so nothing heavy may be imported here."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 

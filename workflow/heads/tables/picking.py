@@ -1,7 +1,5 @@
 """Rows of runs: the control, models pruned by gates, the first rule or trees; their order, and their heads left."""
 
-from __future__ import annotations
-
 import pandas as pd
 
 from heads.base.names import ATTENTIONS, SCOPES

@@ -1,7 +1,5 @@
 """Tables of pruning: scores and heads left (Voita et al., Table 2 and Fig 7), and how many heads a model can spare."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

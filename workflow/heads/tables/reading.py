@@ -1,7 +1,5 @@
 """Runs as data frames: one for each kind of file, with the run of each record in front."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path

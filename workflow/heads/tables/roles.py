@@ -4,8 +4,6 @@ If heads were measured on trees from several sources, the first source decides f
 the second are in the columns that begin with `other_`; further ones are only in `roles.tsv`.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Collection
 

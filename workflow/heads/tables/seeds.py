@@ -1,7 +1,5 @@
 """Mean and standard deviation over seeds, of rows that differ only by their seed."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import pandas as pd

@@ -1,7 +1,5 @@
 """The table of ways to choose heads: scores at equal numbers of heads, masked or after equally many updates."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 

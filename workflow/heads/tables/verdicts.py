@@ -1,7 +1,5 @@
 """Whether a claim of a paper holds here: our number, its uncertainty, and the verdict that follows."""
 
-from __future__ import annotations
-
 import operator
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Encode text files as token files, with a vocabulary or labels."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from functools import cache, partial
 from itertools import chain

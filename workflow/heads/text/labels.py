@@ -1,7 +1,5 @@
 """The labels of examples, in place of a target vocabulary."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

@@ -4,8 +4,6 @@ Text is segmented as before. Subwords without a row go to the end, where `heads.
 rows without a subword in the SentencePiece model get one that never occurs in segmented text.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Sequence
 from importlib import import_module
 from pathlib import Path

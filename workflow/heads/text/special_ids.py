@@ -1,6 +1,4 @@
 """The ids of the special tokens, the first ones of every vocabulary that is learnt here."""
 
-from __future__ import annotations
-
 PAD, BOS, EOS, UNK = range(4)
 """Padding, start, end, and unknown."""

@@ -4,8 +4,6 @@ See Wu et al. 2016, sec. 4.1, and Radford et al. 2019, sec. 2.2. The file is a d
 in it, so text is segmented as before.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from importlib import import_module

@@ -1,7 +1,5 @@
 """Check an exported model against ours by comparing the log-probabilities of the same subwords one by one."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

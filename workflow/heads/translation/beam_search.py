@@ -8,8 +8,6 @@ finished.
 B sentences, N beams, V vocabulary, K of its subwords, T steps so far.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial

@@ -3,8 +3,6 @@
 Older folders call the weights and biases of norms gamma and beta; weights of a bare BertModel lack the prefix `bert.`.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass

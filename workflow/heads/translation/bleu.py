@@ -6,8 +6,6 @@ penalty. Needs neither torch nor sacrebleu.
 S sentences, C = len(COLUMNS) counts.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

@@ -3,8 +3,6 @@
 Translations are written block by block to a file beside the text, so that a stopped run resumes.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterable
 from pathlib import Path

@@ -15,8 +15,6 @@ The hub is Hugging Face's. Sources for Mozilla's:
 - db/updater.py of mozilla/translations: the address from which Mozilla itself reads a collection's records.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

@@ -5,8 +5,6 @@ the most probable after those before it; only drafts that change are searched st
 decoding (Leviathan et al. 2023) with a draft that is accepted whole or not at all.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import numpy as np

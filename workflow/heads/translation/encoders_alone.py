@@ -1,7 +1,5 @@
 """Import a BERT of transformers into a folder of ours, and export an encoder-only model to other formats."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path

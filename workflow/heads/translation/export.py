@@ -1,7 +1,5 @@
 """Export a trained model as a self-contained folder: weights, shape, vocabularies, score and README."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from collections.abc import Iterator, Sequence

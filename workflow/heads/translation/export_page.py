@@ -1,7 +1,5 @@
 """README of an exported model: what the model is, where it comes from, and how to translate with it."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from typing import Any

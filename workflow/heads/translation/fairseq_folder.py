@@ -3,8 +3,6 @@
 V subwords of the vocabulary, which both sides share.
 """
 
-from __future__ import annotations
-
 import difflib
 import re
 from collections.abc import Mapping

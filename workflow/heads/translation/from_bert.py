@@ -4,8 +4,6 @@ Our padding, start, separator and unknown ids stand for BERT's [PAD], [CLS], [SE
 V subwords of the vocabulary, D width.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping, Sequence
 

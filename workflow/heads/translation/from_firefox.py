@@ -5,8 +5,6 @@ their logits are so low that no other token loses any probability that a float c
 V tokens of a vocabulary, D width.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path

@@ -7,8 +7,6 @@ probability. An mBART of 25 languages starts with the target's language, and its
 language: these are the target's BOS and the source's EOS. B batch, V subwords of a vocabulary, D width.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

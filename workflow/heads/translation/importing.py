@@ -1,7 +1,5 @@
 """Import the vocabularies and original files of a Marian, M2M100, NLLB, BART or mBART into a folder of ours."""
 
-from __future__ import annotations
-
 import math
 import re
 import shutil

@@ -3,8 +3,6 @@
 V subwords of a vocabulary, D width.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Vocabularies and search settings that go with the model of a folder, whether under results/ or exported."""
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 from typing import Any

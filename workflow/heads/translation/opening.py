@@ -1,7 +1,5 @@
 """Open any model: a folder of ours, or one of others, in a format of `heads.formats.registry`, which is imported."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager

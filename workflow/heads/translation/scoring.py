@@ -1,7 +1,5 @@
 """Translate a test set by beam search and score it with sacrebleu."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

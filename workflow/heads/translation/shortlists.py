@@ -1,7 +1,5 @@
 """The shortlist that a Marian model came with, in our ids: the likely target subwords for each source sentence."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Translate a stream of text: lines in, their translations out, in the same order and in bounded memory."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass

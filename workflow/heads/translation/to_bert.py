@@ -3,8 +3,6 @@
 BERT has the same number of heads in every layer: pruned heads are zeros in its matrices, which add nothing.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from pathlib import Path

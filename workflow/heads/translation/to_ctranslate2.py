@@ -5,8 +5,6 @@ stack with heads whose matrices are zeros, which add nothing. The head width is 
 the number of heads.
 """
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Sequence
 from pathlib import Path

@@ -3,8 +3,6 @@
 Its ids, its tokeniser and the rest of its config.json stay as they came. Pruned heads are zeros.
 """
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Sequence
 from pathlib import Path

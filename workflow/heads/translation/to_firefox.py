@@ -5,8 +5,6 @@ Marian has the same number of heads: the file is no smaller, but its engines tra
 E width of one head.
 """
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

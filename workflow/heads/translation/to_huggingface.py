@@ -4,8 +4,6 @@ Marian has the same number of heads in every attention: pruned heads are zeros i
 positions are sines, then cosines; where ours alternate, the columns of the whole model are reordered. Ids are ours.
 """
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Sequence
 from pathlib import Path

@@ -5,8 +5,6 @@ B batch, S source length, D width (or number of labels), V vocabulary. An attent
 has no inputs and outputs.
 """
 
-from __future__ import annotations
-
 import logging
 import shutil
 import warnings

@@ -3,8 +3,6 @@
 Shape letters as in `heads.analysis.lrp.rules`.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import torch

@@ -19,8 +19,6 @@ account says nothing about the shares.
 Shape letters as in `heads.analysis.lrp.rules`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 

@@ -16,8 +16,6 @@ takes absolute values, the first and the last are the same. All three use the sa
 and have shares, see `shares`.
 """
 
-from __future__ import annotations
-
 import copy
 import math
 from collections.abc import Iterable

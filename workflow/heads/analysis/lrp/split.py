@@ -12,8 +12,6 @@ otherwise: see `heads.analysis.lrp.released`.
 Shape letters as in `heads.analysis.lrp.rules`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 

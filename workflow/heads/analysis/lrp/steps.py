@@ -3,8 +3,6 @@
 Shape letters: B batch, T target length, H heads of a layer, N real generation steps of a batch.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 

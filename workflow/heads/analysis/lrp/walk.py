@@ -6,8 +6,6 @@ receives relevance only from its own and later steps. Where this module says mul
 itself has relevance instead. Shape letters as in `heads.analysis.lrp.rules`; S source length.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, cast

@@ -6,8 +6,6 @@ Russian and the tree are functions of the English sentence. Length: 4 to 30 word
 `words` says which words are aligned.
 """
 
-from __future__ import annotations
-
 import hashlib
 import random
 from collections.abc import Iterator

@@ -4,8 +4,6 @@ Word order differs between English and Russian by rule. Adverbs of manner and fr
 wherever they are in English; adverbs of time open the Russian main clause, and come before the verb of a dependent one.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Clauses with "was": about a quality, a trade, or what there was somewhere."""
 
-from __future__ import annotations
-
 from heads.corpus.grammar.lexicon import Noun
 from heads.corpus.grammar.phrases import PLAIN, Phrase, Phrases
 from heads.corpus.grammar.russian import INS, NOM, PLURAL

@@ -13,8 +13,6 @@ only who belongs to what separates the labels; elsewhere a word of the hypothesi
 unless it is entailed, as in pairs that people write.
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass

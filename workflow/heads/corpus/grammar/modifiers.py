@@ -1,7 +1,5 @@
 """The words before a noun: determiners, adjectives with their adverbs, nouns that become Russian adjectives."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from heads.corpus.grammar.lexicon import COMPOUND_GROUP, Adjective, Lexicon, Noun

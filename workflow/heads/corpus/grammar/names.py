@@ -4,8 +4,6 @@ The ending shows the kind: men's names end in a consonant, women's in -a, towns 
 decline like hard masculine nouns, women like nouns in -а. Rank r is drawn with a chance proportional to about 1/r.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from enum import Enum
 

@@ -5,8 +5,6 @@ and without to a noun before them that takes them, all others to the verb; and a
 clause is `closed`: nothing of the same clause follows it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Personal pronouns and determiners: closed classes with full paradigms."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from heads.corpus.grammar.russian import FEMININE, MASCULINE, PLURAL, Agreeing, Forms, agreeing, decline_adjective

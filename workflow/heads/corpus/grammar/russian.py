@@ -5,8 +5,6 @@ Agreement is an index too: 0 masculine, 1 feminine, 2 neuter, 3 plural. The rule
 Comprehensive Russian Grammar, chapters 3 to 5); what they do not cover is listed as an exception in the tables.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 NOM, GEN, DAT, ACC, INS, PRE, LOC = range(7)

@@ -1,7 +1,5 @@
 """Whole sentences: one clause, or two that are joined or nested, in the Russian order of clauses. Relative clauses."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from heads.corpus.grammar.clauses import DEPENDENT, MAIN, RELATIVE, Clauses
