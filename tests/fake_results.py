@@ -131,7 +131,7 @@ def _model(
     write_tsv(path / "lrp.tsv", sorted(lrp, key=lambda row: RULES.index(row["rule"])), LRP_COLUMNS)
     write_tsv(path / "confidence.tsv", confidence, ("attention", "layer", "head", "confidence", "tokens"))
     write_tsv(path / "roles.tsv", _roles(live["enc_self"], world, rng), ROLE_COLUMNS)
-    write_tsv(path / "alignment.tsv", [ALIGNMENT], tuple(ALIGNMENT))
+    write_tsv(path / "coverage.tsv", [ALIGNMENT], tuple(ALIGNMENT))
     stand = [
         {"trees": "gold", "relation": relation, "position": position, "arcs": (40 + 9 * index) // abs(position)}
         for index, relation in enumerate(RELATIONS if world.trees else ())

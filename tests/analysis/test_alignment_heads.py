@@ -23,7 +23,7 @@ from heads.config.analyses import AlignmentHeadsSettings
 from heads.model.attention import Trace
 from heads.model.shape import full_heads
 from heads.model.transformer import Transformer
-from heads.syntax.alignment import Words
+from heads.syntax.words import Words
 from heads.text.special_ids import BOS, EOS
 
 SETTINGS = AlignmentHeadsSettings(bootstrap=100)

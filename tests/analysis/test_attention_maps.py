@@ -22,8 +22,8 @@ from heads.model.attention import Trace
 from heads.model.folder import save_folder
 from heads.model.shape import ModelShape
 from heads.model.transformer import Transformer
-from heads.syntax.alignment import Arc, Words
 from heads.syntax.conllu import Sentence, place, write_conllu
+from heads.syntax.words import Arc, Words
 from heads.text.batches import make_batch
 from heads.text.vocabulary import Vocabulary, train_bpe
 from heads.translation.beam_search import beam_search

@@ -18,7 +18,7 @@ from heads.config.analyses import LrpSettings
 from heads.model.alone import Classifier
 from heads.model.shape import ModelShape
 from heads.model.sublayers import Layer
-from heads.syntax.alignment import Words
+from heads.syntax.words import Words
 from heads.text.batches import Batch, Examples
 from heads.text.special_ids import BOS, EOS
 from heads.text.vocabulary import Tokens

@@ -17,7 +17,7 @@ from heads.analysis.cross_attention_roles import (
     looked_at,
 )
 from heads.config.analyses import AlignmentHeadsSettings
-from heads.syntax.alignment import Words
+from heads.syntax.words import Words
 
 SETTINGS = AlignmentHeadsSettings(bootstrap=200)
 HEADS = [(0, 2), (0, 5), (1, 1), (1, 3)]

@@ -16,8 +16,8 @@ from heads.config.analyses import MapsSettings
 from heads.model.encoder import Encoder
 from heads.model.folder import model_of, save_folder
 from heads.model.shape import ModelShape
-from heads.syntax.alignment import Arc, Words
 from heads.syntax.conllu import place, write_conllu
+from heads.syntax.words import Arc, Words
 from heads.text.special_ids import BOS, EOS
 from heads.text.vocabulary import Tokens, Vocabulary
 from tiny_examples import LABELS, write_examples

@@ -23,7 +23,7 @@ from heads.config.analyses import LrpSettings, SpeedSettings, TranslateSettings
 from heads.model.attention import Trace
 from heads.model.head_removal import prune
 from heads.model.transformer import Transformer
-from heads.syntax.alignment import Words
+from heads.syntax.words import Words
 from heads.text.special_ids import EOS
 from heads.text.vocabulary import Tokens
 

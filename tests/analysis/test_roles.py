@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from heads.analysis.roles import COLUMNS, frequency_ranks, pointed, positional, positions, rare, roles
 from heads.base.files import read_tsv, write_tsv
 from heads.config.analyses import RolesSettings
-from heads.syntax.alignment import Arc, Words, usable
+from heads.syntax.words import Arc, Words, usable
 
 SETTINGS = RolesSettings(bootstrap=200, relations=("nsubj", "advmod"), min_cases=1, rare_outside_top=12)
 RANKS = np.arange(20)
@@ -73,7 +73,7 @@ def of_several_subwords(*lengths: int) -> Words:
 
 
 def test_a_sentence_of_just_the_allowed_length_is_measured_and_a_longer_one_counted() -> None:
-    words = replace(of_several_subwords(2, 3), aligned=2)
+    words = replace(of_several_subwords(2, 3), covered=2)
     for allowed, measured_, too_long in ((5, 1, 0), (4, 0, 1)):
         kept, counts = usable([words], allowed)
         assert (len(kept), counts["measured"], counts["too_long"]) == (measured_, measured_, too_long)

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from heads.base.criteria import MEASURED_IN
 from heads.base.files import UserError
+from heads.base.methods import MEASURED_IN
 from heads.base.targets import ANY, CHOSEN, CONTROL, GATED, Target, number_text
 
 WORKFLOW = Path(__file__).parents[2] / "workflow"
-CRITERIA = (
+MEASURES = (
     *("example", "example_layer", "token", "token_layer", "batch", "batch_layer", "signed", "signed_layer"),
     *("ablation", "confidence", "lrp", "causal", "optimal", "reversed"),
 )
@@ -38,7 +38,7 @@ GATES = st.one_of(
     COUNTS.map("dsp-{}".format),
 )
 CHOICES = st.one_of(
-    st.builds("{}-{}".format, st.sampled_from(CRITERIA), COUNTS), st.builds("random{}-{}".format, COUNTS, COUNTS)
+    st.builds("{}-{}".format, st.sampled_from(MEASURES), COUNTS), st.builds("random{}-{}".format, COUNTS, COUNTS)
 )
 TEXTS = GATES | CHOICES
 TARGETS = TEXTS.map(Target.parse)
@@ -54,7 +54,7 @@ def is_target(text: str) -> bool:
         return False
     if word == "keep":
         return len(numbers) <= 3
-    known = word in ("dsp", *CRITERIA) or (word[:6] == "random" and is_count(word[6:]))
+    known = word in ("dsp", *MEASURES) or (word[:6] == "random" and is_count(word[6:]))
     return known and len(numbers) == 1
 
 
@@ -117,7 +117,7 @@ def test_what_lies_near_a_target_is_one_with_a_text_of_its_own_or_refused(spoilt
 
 
 @given(TEXTS)
-def test_a_target_is_of_gates_or_by_a_criterion_and_wildcards_take_the_same_ones(text: str) -> None:
+def test_a_target_is_of_gates_or_by_a_measure_and_wildcards_take_the_same_ones(text: str) -> None:
     gated = text.startswith(("lam-", "keep-", "dsp-"))
     assert [bool(re.fullmatch(pattern, text)) for pattern in (GATED, CHOSEN, ANY)] == [gated, not gated, True]
     assert Target.parse(text).by_gates == gated and Target.parse(text, by_gates=gated).by_gates == gated
@@ -132,7 +132,7 @@ def test_wildcards_have_no_groups_that_could_clash() -> None:
 @pytest.mark.parametrize("text", ["", "lam", "keep-x", "lam-.5", "lam-5e-2", "keep-012", "dsp-1-2", "lam--1", "all-3"])
 def test_what_is_no_target_is_one_sentence_that_names_the_ways_to_write_it(text: str) -> None:
     gates = "lam-0.05 with a number of at least 0, keep-12, keep-4-6-8 or dsp-12"
-    choices = f"lrp-12 with a number and one of {', '.join([*CRITERIA, 'random'])}, random as random1"
+    choices = f"lrp-12 with a number and one of {', '.join([*MEASURES, 'random'])}, random as random1"
     said = {None: f"target: write {gates}, or {choices}.", True: f"target of gates: write {gates}.",
             False: f"choice of heads: write {choices}."}  # fmt: skip
     for by_gates, sentence in said.items():
@@ -202,7 +202,7 @@ def test_a_choice_is_found_by_the_name_that_settings_and_tables_give_to_its_meth
     assert texts == ["keep-4", "keep-4-6-8", "dsp-9", "lrp-3"]
     assert Target.of_choice("random2", 9) == Target("random", (9,), 2)
     assert Target.of_columns("", "", "") is None
-    assert tuple(MEASURED_IN) == (*CRITERIA, "random")
+    assert tuple(MEASURED_IN) == (*MEASURES, "random")
 
 
 TELL_TALES = (

@@ -19,8 +19,8 @@ from heads.config.trainings import BpeSettings
 from heads.model.folder import save_folder
 from heads.model.shape import ModelShape
 from heads.model.transformer import Transformer
-from heads.syntax.alignment import Arc, Words
 from heads.syntax.conllu import Sentence, place, write_conllu
+from heads.syntax.words import Arc, Words
 from heads.text.vocabulary import Vocabulary, train_bpe
 
 LIVE = {"enc_self": ((2,), (), (0, 1)), "dec_self": ((), (1,), ()), "dec_enc": ((), (), (2,))}
@@ -82,7 +82,7 @@ def command(tmp_path: Path) -> Command:
         for name, sentences in files.items():
             write_conllu(tmp_path / f"{name}.conllu", sentences)
         inputs = {"model": "model", "settings": "settings", "source-bpe": "bpe"}
-        inputs |= {"train-source": "train", "out": "roles.tsv", "alignment": "alignment.tsv"}
+        inputs |= {"train-source": "train", "out": "roles.tsv", "coverage": "coverage.tsv"}
         inputs |= {"positions": "positions.tsv"}
         flags = [f"--{flag}={tmp_path / name}" for flag, name in inputs.items()]
         named = [f"{name}={tmp_path / name}.conllu" for name in files]
@@ -156,9 +156,9 @@ def test_live_heads_are_measured_and_what_is_left_out_is_counted(
         cases = {row["cases"] for row in rows if (row["role"], row["name"]) == (role, "+2")}
         assert cases == {str(sum(length - 2 for length in lengths))}, role
     assert sum(len(ids) for ids in subwords) > 6
-    (alignment,) = read_tsv(tmp_path / "alignment.tsv")
+    (coverage,) = read_tsv(tmp_path / "coverage.tsv")
     counted = ("sentences", "measured", "too_short", "too_long", "not_aligned", "tree_words", "aligned_share")
-    assert [alignment[name] for name in counted] == ["4", "2", "1", "1", "0", "58", "1"]
+    assert [coverage[name] for name in counted] == ["4", "2", "1", "1", "0", "58", "1"]
     told = capsys.readouterr().err
     assert "58 of 58 words are aligned" in told
     assert "2 of 4 sentences measured; left out: 1 with fewer than 2 words, 1 with more than 50 subwords" in told
@@ -179,27 +179,27 @@ def test_gold_and_parsed_trees_stand_in_one_table_in_the_order_of_the_settings(
     ]
     same = [{key: row[key] for key in row if key != "trees"} for row in rows if row["role"] != "syntactic"]
     assert same[: len(same) // 2] == same[len(same) // 2 :]
-    assert [row["trees"] for row in read_tsv(tmp_path / "alignment.tsv")] == ["gold", "stanza"]
+    assert [row["trees"] for row in read_tsv(tmp_path / "coverage.tsv")] == ["gold", "stanza"]
 
 
 def test_only_as_many_sentences_are_read_as_the_settings_say(command: Command, tmp_path: Path) -> None:
     """The first three of four are read; the last one is too long."""
     assert command(sentences=3) == 0
-    (alignment,) = read_tsv(tmp_path / "alignment.tsv")
-    assert [alignment[name] for name in ("sentences", "measured", "too_long", "tree_words")] == ["3", "2", "0", "7"]
+    (coverage,) = read_tsv(tmp_path / "coverage.tsv")
+    assert [coverage[name] for name in ("sentences", "measured", "too_long", "tree_words")] == ["3", "2", "0", "7"]
 
 
 def test_parsed_trees_are_measured_alone_where_there_are_no_gold_ones(command: Command, tmp_path: Path) -> None:
     assert command({"own": TREES}, trees=["gold", "own"]) == 0
     assert {row["trees"] for row in read_tsv(tmp_path / "roles.tsv")} == {"own"}
-    assert [row["trees"] for row in read_tsv(tmp_path / "alignment.tsv")] == ["own"]
+    assert [row["trees"] for row in read_tsv(tmp_path / "coverage.tsv")] == ["own"]
 
 
 def test_sentences_of_the_corpuss_own_need_not_be_those_of_the_gold_trees(command: Command, tmp_path: Path) -> None:
     own = [tree("dogs", "see", "the", "cat"), tree("the", "cat", "sees"), TREES[2]]
     assert command({"stanza": TREES, "own": own, "gold": TREES}, trees=["own", "gold", "stanza"]) == 0
-    alignment = [(row["trees"], row["measured"], row["tree_words"]) for row in read_tsv(tmp_path / "alignment.tsv")]
-    assert alignment == [("own", "2", "8"), ("gold", "2", "58"), ("stanza", "2", "58")]
+    coverage = [(row["trees"], row["measured"], row["tree_words"]) for row in read_tsv(tmp_path / "coverage.tsv")]
+    assert coverage == [("own", "2", "8"), ("gold", "2", "58"), ("stanza", "2", "58")]
     rows = read_tsv(tmp_path / "roles.tsv")
     cases = {row["trees"]: row["cases"] for row in rows if row["name"] == "nsubj head-to-dependent"}
     assert cases == {"own": "5", "gold": "4", "stanza": "4"}
@@ -207,8 +207,8 @@ def test_sentences_of_the_corpuss_own_need_not_be_those_of_the_gold_trees(comman
 
 def test_a_few_unknown_subwords_are_measured_and_counted(command: Command, tmp_path: Path) -> None:
     assert command({"gold": [tree("the", "cat", "sees", "the", "cat", "ω"), *TREES]}) == 0
-    (alignment,) = read_tsv(tmp_path / "alignment.tsv")
-    assert (alignment["unknown_subwords"], alignment["measured"]) == ("1", "3")
+    (coverage,) = read_tsv(tmp_path / "coverage.tsv")
+    assert (coverage["unknown_subwords"], coverage["measured"]) == ("1", "3")
 
 
 def test_a_relation_that_never_occurs_has_an_entry_and_a_sentence(
@@ -253,7 +253,7 @@ def test_bad_trees_get_one_sentence_and_no_table(
 def test_a_model_without_encoder_heads_has_empty_rows_and_an_alignment(command: Command, tmp_path: Path) -> None:
     assert command(live={**LIVE, "enc_self": ((), (), ())}) == 0
     assert read_tsv(tmp_path / "roles.tsv") == []
-    assert read_tsv(tmp_path / "alignment.tsv")[0]["measured"] == "2"
+    assert read_tsv(tmp_path / "coverage.tsv")[0]["measured"] == "2"
 
 
 def test_a_path_without_the_name_of_its_trees_is_refused(capsys: pytest.CaptureFixture[str]) -> None:

@@ -139,7 +139,7 @@ def test_attention_is_shown_on_the_trees_that_decide_and_without_any_on_the_dev_
     assert shown["held"].endswith("held/parser/own.conllu") and shown["gold"].endswith("/dev.conllu")
 
 
-@pytest.mark.parametrize("file", ["roles.tsv", "alignment.tsv", "positions.tsv"])
+@pytest.mark.parametrize("file", ["roles.tsv", "coverage.tsv", "positions.tsv"])
 def test_nothing_that_trees_are_needed_for_is_read_of_an_experiment_without_any(file: str) -> None:
     asked = plan(**EXPERIMENTS)
     assert asked.runs_read(Need((), {"baseline": (file,)}, ()), ["bare"]) == []

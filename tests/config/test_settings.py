@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from plans import changed
 
-from heads.base.criteria import MEASURED_IN
 from heads.base.files import UserError
+from heads.base.methods import MEASURED_IN
 from heads.base.names import SCOPES
 from heads.config.experiment import Experiment
 from heads.config.settings import STAGE_SECTIONS, merged, resolve, section, stage_settings

@@ -100,7 +100,7 @@ def two_experiments() -> Frames:
     ]
     facts = {"trees": "gold", "sentences": 9, "measured": 9, "tree_words": 90, "aligned_words": 90}
     alignment = [{**run_of(experiment, seed=seed), **facts} for experiment, seed in (("b", 1), ("a", 1), ("a", 2))]
-    return {"roles.tsv": pd.concat(roles, ignore_index=True), "alignment.tsv": pd.DataFrame(alignment)}
+    return {"roles.tsv": pd.concat(roles, ignore_index=True), "coverage.tsv": pd.DataFrame(alignment)}
 
 
 def test_the_best_heads_of_all_experiments_stand_beside_the_papers_by_direction() -> None:

@@ -13,8 +13,8 @@ from PIL import Image
 from drawn_figures import draw, lines_of
 from fake_results import World, write_results
 from heads.__main__ import main
-from heads.base.criteria import MEASURED_IN, RANDOM
 from heads.base.files import read_yaml
+from heads.base.methods import MEASURED_IN, RANDOM
 from heads.base.names import ATTENTIONS
 from heads.cli.figure import FIGURES
 from heads.config.analyses import LrpSettings

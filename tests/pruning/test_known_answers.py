@@ -28,8 +28,8 @@ from heads.analysis.importance import COLUMNS as IMPORTANCE
 from heads.analysis.importance import importance_rows
 from heads.analysis.lrp.rows import COLUMNS as LRP
 from heads.analysis.lrp.rows import relevance_rows
-from heads.base.criteria import MEASURED_IN
 from heads.base.files import read_tsv, write_json, write_text, write_tsv
+from heads.base.methods import MEASURED_IN
 from heads.base.targets import Target
 from heads.config.analyses import LRP_RULES, CausalSettings, LrpSettings
 from heads.config.trainings import GatesSettings, LengthSettings, SubsetSettings, TrainingSettings

@@ -11,13 +11,12 @@ import numpy as np
 import pytest
 
 from heads.__main__ import main
-from heads.base.criteria import files_of, least_of
 from heads.base.files import UserError, read_tsv, write_json, write_text, write_tsv
+from heads.base.methods import files_of, least_of
 from heads.base.names import ATTENTIONS
 from heads.base.targets import Target
 from heads.model.shape import Head
-from heads.pruning.criteria import Measured, choose, keep_optimal
-from heads.pruning.selection import keep_best, random_scores, steps
+from heads.pruning.selection import Measured, choose, keep_best, keep_optimal, random_scores, steps
 from shape_facts import facts_with_shape
 
 SCORES: dict[Head, float] = {

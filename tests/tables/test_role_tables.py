@@ -60,7 +60,7 @@ def frames(
                     row |= {"accuracy": (layer + 1) / 4, "low": 0.2, "high": 0.9, "baseline": 0.25, "excess_low": 0.3}
                     row |= {"excess_high": 0.4, "holds": holds, "reaches": int(holds or (name == "0" and head == 1))}
                     roles.append({**run, "trees": source, **row})
-    found = {"model.json": models, "roles.tsv": roles, "alignment.tsv": alignment}
+    found = {"model.json": models, "roles.tsv": roles, "coverage.tsv": alignment}
     return {name: pd.DataFrame(rows) for name, rows in found.items()}
 
 
@@ -176,7 +176,7 @@ def test_every_number_of_a_relation_stands_in_its_own_column() -> None:
             rows.append({**run_of(BASELINE), "layer": 2, "head": head, **measure, **facts})
     counts = {"aligned_words": 7, "sentences": 1, "measured": 1}
     alignment = [{**run_of(BASELINE), "trees": t, "tree_words": n, **counts} for t, n in (("gold", 8), ("stanza", 9))]
-    frames = {"roles.tsv": pd.DataFrame(rows), "alignment.tsv": pd.DataFrame(alignment)}
+    frames = {"roles.tsv": pd.DataFrame(rows), "coverage.tsv": pd.DataFrame(alignment)}
     row = dependencies_table(frames, load_reference("voita_table1_dependencies.csv")).iloc[0]
     expected: dict[str, Any] = {"relation": "obj", "direction": "head-to-dependent", "trees": "gold",
                 "layer": 2, "head": 1, "cases": 40, "best_percent": 70, "low_percent": 80, "high_percent": 90,

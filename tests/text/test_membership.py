@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from heads.config.trainings import BpeSettings
-from heads.syntax.alignment import ALIGNMENT_COLUMNS, Arc, Words, aligned_words, on_words, usable, words_of
 from heads.syntax.conllu import Sentence, Token, place, read_conllu
+from heads.syntax.words import COVERAGE_COLUMNS, Arc, Words, covered_words, on_words, usable, words_of
 from heads.text.vocabulary import Span, Vocabulary, membership, train_bpe, write_model
 
 MULTIWORD = """\
@@ -150,7 +150,7 @@ def test_every_word_of_any_text_is_aligned_with_the_subwords_of_its_characters(
     tree = star(rows)
     words = next(words_of([tree], vocabulary))
     assert words.forms == tuple(form for form, _, _ in rows)
-    assert words.aligned == len(words) == len(rows)
+    assert words.covered == len(words) == len(rows)
     ids, spans = vocabulary.spans(tree.text)
     assert "".join(tree.text[start:end] for start, end in spans) == tree.text
     # The slow way: each character goes to one word, a space to the next; a subword to the words of its characters.
@@ -184,9 +184,9 @@ def test_a_word_with_a_character_that_a_normalising_vocabulary_drops_is_counted_
 
 def test_a_word_is_aligned_if_each_of_its_characters_lies_in_one_subword() -> None:
     words = [(0, 3), (4, 5), (5, 8), (9, 9)]
-    assert aligned_words(words, [(0, 0), (0, 4), (4, 6), (6, 8)], 9) == 3
-    assert aligned_words(words, [(0, 2), (4, 6), (6, 8)], 9) == 2
-    assert aligned_words(words, [(0, 4), (3, 6), (5, 8)], 9) == 2
+    assert covered_words(words, [(0, 0), (0, 4), (4, 6), (6, 8)], 9) == 3
+    assert covered_words(words, [(0, 2), (4, 6), (6, 8)], 9) == 2
+    assert covered_words(words, [(0, 4), (3, 6), (5, 8)], 9) == 2
 
 
 def test_every_sentence_is_measured_or_counted_for_one_reason(vocabulary: Vocabulary) -> None:
@@ -195,6 +195,6 @@ def test_every_sentence_is_measured_or_counted_for_one_reason(vocabulary: Vocabu
     kept, row = usable(words_of(map(star, rows), vocabulary), 12)
     assert [words.number for words in kept] == [0, 3]
     counts = (4, 2, 1, 1, 0, 14, 14, 1.0, row["subwords"], row["unknown_subwords"], 11, 1)
-    assert row == dict(zip(ALIGNMENT_COLUMNS, counts, strict=True))
+    assert row == dict(zip(COVERAGE_COLUMNS, counts, strict=True))
     assert int(str(row["unknown_subwords"])) >= 9
     assert usable([], 9)[1]["aligned_share"] is None

@@ -125,7 +125,7 @@ COMMANDS: dict[str, Mapping[str, str]] = {
         "source-bpe": f"{BPE}/source.model",
         "train-source": f"{BPE}/train.source.safetensors",
         "trees": "{trees}",
-        "alignment": f"{RUN}/alignment.tsv",
+        "coverage": f"{RUN}/coverage.tsv",
         "positions": f"{RUN}/positions.tsv",
     },
     "alignment_heads": {

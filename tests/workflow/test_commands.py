@@ -174,7 +174,7 @@ TRAINED = ("baseline", "imported", "gates", "pruned", "scratch", "selected", "pe
 MAKES_TEXT = ("corpus", "out_of_domain", "trees", "alignment", "parser_model", "distilled")
 COMPUTING = (
     *("analysis", "analysis.lrp", "syntax", "tables", "figures", "explore"),
-    *("base.bootstrap", "pruning.criteria", "pruning.selection"),
+    *("base.bootstrap", "pruning.selection"),
 )
 
 

@@ -29,7 +29,7 @@ REFERENCE = f"{HERE}/heads/tables/reference"
 # Packages and modules that measure, make tables and draw.
 COMPUTING = (
     *("analysis", "analysis.lrp", "syntax", "tables", "figures", "explore"),
-    *("base.bootstrap", "pruning.criteria", "pruning.selection"),
+    *("base.bootstrap", "pruning.selection"),
 )
 
 

@@ -11,7 +11,7 @@ rule roles:
         code=code_of("roles"),
     output:
         out=f"{ANY_RUN}/roles.tsv",
-        alignment=f"{ANY_RUN}/alignment.tsv",
+        coverage=f"{ANY_RUN}/coverage.tsv",
         positions=f"{ANY_RUN}/positions.tsv",
     log:
         f"{ANY_RUN}/log/roles.txt",
@@ -30,7 +30,7 @@ rule roles:
     shell:
         "python -m heads roles --settings {params.settings:q} --model {params.model:q} --trees {params.trees:q}"
         " --source-bpe {input.source_bpe:q} --train-source {input.train_source:q} --out {output.out:q}"
-        " --alignment {output.alignment:q} --positions {output.positions:q} --threads {threads} > {log:q} 2>&1"
+        " --coverage {output.coverage:q} --positions {output.positions:q} --threads {threads} > {log:q} 2>&1"
 
 
 rule dynamics:

@@ -2,7 +2,7 @@
 
 No torch. The decoder reads the reference. A head aligns each target word with the source word that it attends to most:
 attention between subwords is summed over a source word's subwords and averaged over a target word's
-(`heads.syntax.alignment`). The source's EOS is not a word; a target word whose weight is all on EOS gets no link.
+(`heads.syntax.words`). The source's EOS is not a word; a target word whose weight is all on EOS gets no link.
 
 The literature has two conventions for the decoder step that represents a target subword (Chen et al. 2020, Accurate
 Word Alignment Induction from Neural Machine Translation, secs 2 and 3), and both are measured:
@@ -34,8 +34,8 @@ from heads.analysis.roles import NOWHERE, ROUNDING, Floats, Whole, pointed, samp
 from heads.base.bootstrap import interval
 from heads.base.files import UserError
 from heads.config.analyses import AlignmentHeadsSettings
-from heads.syntax.alignment import Words, on_words, usable_pairs, words_of
 from heads.syntax.pharaoh import AlignedPair, Lines
+from heads.syntax.words import Words, on_words, usable_pairs, words_of
 from heads.text.vocabulary import Vocabulary
 
 COLUMNS = (

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heads.config.analyses import MapsSettings
-from heads.syntax.alignment import Arc, Words, on_words
+from heads.syntax.words import Arc, Words, on_words
 from heads.text.special_ids import BOS, EOS
 from heads.text.vocabulary import Vocabulary
 from heads.text.wordpieces import BLANK
@@ -93,7 +93,7 @@ def framed(number: int, sentences: Sequence[Words]) -> Words:
 def maps(translated: Iterable[Translated], source: Vocabulary, target: Vocabulary) -> list[dict[str, Any]]:
     """The attention maps of each translated sentence, in the order of the file, as in maps.json.
 
-    words, relations, tree_heads: of surface words (see `heads.syntax.alignment`), each with its first relation to a
+    words, relations, tree_heads: of surface words (see `heads.syntax.words`), each with its first relation to a
     head; tree_heads are 1-based, and 0 at the root and everywhere without a tree. subwords: the source as the model
     reads it, without EOS; membership: for each subword, the words that it is part of, with its share in each.
     translation, target_subwords: the model's output. weights: base64 of bytes [N, Q, K] as in `Translated`.

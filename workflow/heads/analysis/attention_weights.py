@@ -13,7 +13,7 @@ from heads.model.attention import Trace
 from heads.model.encoder import Encoder
 from heads.model.shape import ModelShape
 from heads.model.transformer import Transformer
-from heads.syntax.alignment import SentenceAttention, Words
+from heads.syntax.words import SentenceAttention, Words
 from heads.text.batches import cut, make_batch, pad
 from heads.text.special_ids import BOS, EOS
 from heads.translation.beam_search import beam_search

@@ -11,9 +11,9 @@ from heads.base.files import UserError, read_lines
 from heads.config.analyses import MapsSettings, TranslateSettings
 from heads.model.encoder import Encoder
 from heads.model.transformer import Transformer
-from heads.syntax.alignment import Words, words_of
 from heads.syntax.conllu import Sentence, read_conllu
 from heads.syntax.tokenising import words_of_text
+from heads.syntax.words import Words, words_of
 from heads.text.labels import Labels
 from heads.text.vocabulary import Vocabulary
 

@@ -14,8 +14,8 @@ from heads.base.files import UserError
 from heads.config.analyses import ConfidenceSettings, RolesSettings
 from heads.model.encoder import Encoder
 from heads.model.folder import load_weights
-from heads.syntax.alignment import SHORTEST, Words, usable, words_of
 from heads.syntax.conllu import Sentence, check_same_sentences, read_conllu
+from heads.syntax.words import SHORTEST, Words, usable, words_of
 from heads.text.batches import Pairs
 from heads.text.vocabulary import Vocabulary
 
@@ -45,15 +45,15 @@ def roles_on_trees(
     """
     heads = [(layer, head) for _, layer, head in model.shape.heads(("enc_self",))]
     rows: list[Row] = []
-    alignment: list[Row] = []
+    coverage: list[Row] = []
     stand: list[Row] = []
     for name, treebank in treebanks.items():
         kept, counts = measurable(treebank, vocabulary, settings)
         found = roles(attend(model, kept, settings.batch_tokens), heads, ranks, settings)
         rows += [{"trees": name, **row} for row in found]
-        alignment.append({"trees": name, **counts})
+        coverage.append({"trees": name, **counts})
         stand += [{"trees": name, **row} for row in positions(kept, settings.relations)]
-    return rows, alignment, stand
+    return rows, coverage, stand
 
 
 def dynamics_rows(

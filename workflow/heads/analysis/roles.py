@@ -3,7 +3,7 @@
 Each measure is the share of cases in which a head's largest weight is where the role wants it. EOS is neither a case
 nor a possible target: an offset of +1 has no case at the last subword. Positional and rare-word measures are between
 subwords, which the model reads and the paper calls tokens; syntactic ones are between surface words, which the trees
-describe (`heads.syntax.alignment` says how subwords become words).
+describe (`heads.syntax.words` says how subwords become words).
 
 - positional: at one fixed offset. Subwords for which the offset lies outside the sentence are not cases.
   Offset 0, a head that looks at the subword itself, is a fixed offset too.
@@ -42,7 +42,7 @@ from numpy.typing import NDArray
 
 from heads.base.bootstrap import interval, resampled_sums
 from heads.config.analyses import RolesSettings
-from heads.syntax.alignment import Arc, SentenceAttention, Words, on_words
+from heads.syntax.words import Arc, SentenceAttention, Words, on_words
 from heads.text.special_ids import UNK
 
 COLUMNS = (

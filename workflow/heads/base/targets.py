@@ -2,7 +2,7 @@
 
 `lam-0.05` is the cost of an open head while gates are trained; `keep-12` the number of heads that gates are driven to
 keep, and `keep-4-6-8` that of each kind of attention; `dsp-12` the number that gates of an exact number keep; `lrp-12`
-and `random2-12` the number that a criterion keeps, the latter in the second draw. Imported by the Snakefile, so light.
+and `random2-12` the number that a measure keeps, the latter in the second draw. Imported by the Snakefile, so light.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from decimal import Decimal
 from functools import total_ordering
 
-from heads.base.criteria import MEASURED_IN, RANDOM
 from heads.base.files import UserError
+from heads.base.methods import MEASURED_IN, RANDOM
 
 PENALTY, DRIVEN, SUBSET = "lam", "keep", "dsp"
 """The words for gates: a fixed penalty, one that is driven to a number of heads, differentiable subset pruning."""
@@ -28,7 +28,7 @@ NUMBER = r"(?:0|[1-9][0-9]*)(?:\.[0-9]*[1-9])?"
 GATED = rf"(?:{PENALTY}-{NUMBER}|{DRIVEN}-{COUNT}(?:-{COUNT}){{0,2}}|{SUBSET}-{COUNT})"
 CHOSEN = rf"(?:{'|'.join(name + COUNT * (name == RANDOM) for name in MEASURED_IN)})-{COUNT}"
 ANY = rf"(?:{GATED}|{CHOSEN})"
-"""Regular expressions without groups, for wildcards: targets by gates, by a criterion, and both."""
+"""Regular expressions without groups, for wildcards: targets by gates, by a measure, and both."""
 
 NAMES = {None: "target", True: "target of gates", False: "choice of heads"}
 WAYS = {
@@ -49,8 +49,8 @@ def number_text(value: Decimal | float | str) -> str:
 class Target:
     """How a run's heads are chosen; `str` gives the word in its path.
 
-    method: PENALTY, DRIVEN, SUBSET or a criterion. numbers: the penalty, or how many heads are left: one number, or one
-    for each kind of attention. draw: which random draw. Raises UserError, as `parse` does, if it is not a target.
+    method: PENALTY, DRIVEN, SUBSET or one of MEASURED_IN. numbers: the penalty, or how many heads are left: one number,
+    or one for each kind of attention. draw: which random draw. Raises UserError, as `parse` does, if it is not a target.
     """
 
     method: str
@@ -63,7 +63,7 @@ class Target:
 
     @classmethod
     def parse(cls, text: str, *, by_gates: bool | None = None) -> Target:
-        """Read a target from its text. by_gates: accept only targets by gates, or only those by a criterion.
+        """Read a target from its text. by_gates: accept only targets by gates, or only those by a measure.
 
         Raises UserError with one sentence that names the ways to write it.
         """
@@ -82,7 +82,7 @@ class Target:
 
     @classmethod
     def of_choice(cls, method: str, budget: int | str) -> Target:
-        """A number of heads by a method as in settings and tables: gates, dsp, a criterion, or `random2` for a draw."""
+        """A number of heads by a method as in settings and tables: gates, dsp, lrp, or `random2` for a draw."""
         return cls.parse(f"{BY_GATES.get(method, method)}-{budget}")
 
     @classmethod
@@ -134,7 +134,7 @@ class Target:
     def order(self) -> tuple[int, int, int, tuple[Decimal | int, ...]]:
         """Its sort key in tables: the control, lambdas rising, then numbers of heads falling, method by method.
 
-        Methods are driven gates, subset pruning, criteria in the order of MEASURED_IN, and draws by their number.
+        Methods are driven gates, subset pruning, those of MEASURED_IN in its order, and draws by their number.
         """
         if self.method == PENALTY:
             return 0, 0, 0, self.numbers

@@ -8,7 +8,7 @@ from heads.base.files import write_tsv
 from heads.cli._flags import add_path_argument, add_roles_arguments, settings_of
 from heads.config.analyses import RolesSettings
 from heads.model.folder import load_model
-from heads.syntax.alignment import ALIGNMENT_COLUMNS
+from heads.syntax.words import COVERAGE_COLUMNS
 from heads.text.encoding import vocabulary_of
 from heads.text.vocabulary import Tokens
 from heads.training.devices import label_of, pick
@@ -16,7 +16,7 @@ from heads.training.devices import label_of, pick
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_roles_arguments(parser)
-    add_path_argument(parser, "--alignment", "table to write: counts of sentences measured and left out")
+    add_path_argument(parser, "--coverage", "table to write: counts of sentences measured and left out")
     add_path_argument(parser, "--positions", "table to write: positions of the dependents of each relation")
 
 
@@ -28,8 +28,8 @@ def run(arguments: argparse.Namespace) -> str:
     device = pick(arguments.device, arguments.threads)
     model = load_model(arguments.model).to(device)
     ranks = frequency_ranks(Tokens(arguments.train_source).ids, len(vocabulary))
-    rows, alignment, stand = roles_on_trees(model, treebanks, vocabulary, ranks, settings)
+    rows, coverage, stand = roles_on_trees(model, treebanks, vocabulary, ranks, settings)
     write_tsv(arguments.out, rows, ("trees", *COLUMNS))
-    write_tsv(arguments.alignment, alignment, ("trees", *ALIGNMENT_COLUMNS))
+    write_tsv(arguments.coverage, coverage, ("trees", *COVERAGE_COLUMNS))
     write_tsv(arguments.positions, stand, ("trees", *POSITION_COLUMNS))
     return label_of(device)

@@ -6,7 +6,7 @@ from heads.base.files import write_tsv
 from heads.base.targets import Target
 from heads.cli._flags import add_path_argument, add_settings_argument, settings_of
 from heads.config.analyses import SelectionSettings
-from heads.pruning.criteria import COLUMNS, read_measured, selection_rows
+from heads.pruning.selection import COLUMNS, read_measured, selection_rows
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from heads.base.criteria import least_of
 from heads.base.files import UserError
+from heads.base.methods import least_of
 from heads.base.names import KINDS_OF, PARSED_TREES, SCOPES, TASK, TRANSLATION
 from heads.base.targets import Target
 from heads.config.corpus_entries import GRAMMARS, has_gold

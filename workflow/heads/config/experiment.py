@@ -5,7 +5,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from heads.base.criteria import MEASURED_IN
+from heads.base.methods import MEASURED_IN
 from heads.base.names import CHOICE_SCOPE, SCOPES
 from heads.base.targets import BY_GATES
 from heads.config.analyses import (

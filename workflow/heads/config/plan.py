@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from heads.base import criteria
+from heads.base import methods
 from heads.base.files import UserError
 from heads.base.names import (
     CHOICE_SCOPE,
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 SCORED_KINDS = ("baseline", "pruned", "scratch", "selected", "penalty_scratch")
 """The kinds of runs that are scored; models with gates are not, since they still have all heads."""
 
-ROLE_FILES = {"roles.tsv", "alignment.tsv", "positions.tsv", "dynamics.tsv"}
+ROLE_FILES = {"roles.tsv", "coverage.tsv", "positions.tsv", "dynamics.tsv"}
 """Files of a run that are made only if there are trees."""
 ALIGNMENT_FILE = "alignment_heads.tsv"
 """The file of a run that is made only if there is a word alignment."""
@@ -129,8 +129,8 @@ class Plan(Texts):
     def measures(self, experiment: str, seed: str, choices: Iterable[str]) -> list[str]:
         """The files of a baseline that these choices of heads are made from."""
         baseline = f"results/{experiment}/{Run('baseline', None, None, int(seed)).folder}"
-        methods = [Target.parse(choice).method for choice in choices]
-        return [f"{baseline}/{name}" for name in criteria.files_of(methods)]
+        named = [Target.parse(choice).method for choice in choices]
+        return [f"{baseline}/{name}" for name in methods.files_of(named)]
 
     def heads_to_keep(self, experiment: str, choice: str, seed: str) -> str:
         """The table of the heads that a choice keeps, by gates or by a measure."""

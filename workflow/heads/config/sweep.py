@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from decimal import ROUND_HALF_UP, Decimal
 from typing import Any
 
-from heads.base.criteria import RANDOM
+from heads.base.methods import RANDOM
 from heads.base.names import SCOPES
 from heads.base.targets import CONTROL, Target
 

@@ -1,1 +1,1 @@
-"""Choosing the heads to keep: stochastic gates with their penalty, subset gates, and criteria."""
+"""Choosing the heads to keep: stochastic gates with their penalty, subset gates, and measures."""

@@ -1,19 +1,161 @@
-"""Choose heads by their scores: the best, random ones, or in steps. No torch.
+"""Choose the heads that each method keeps, by measurements of the unpruned model, or in steps. No torch.
 
-A head is (attention, layer, head), with its original number. Of heads with equal scores the first in table order counts
-as the better one, so that a choice is the same everywhere.
+A choice is written as a target such as `random2-12`: the method and the number of heads kept. A head is (attention,
+layer, head), with its original number. Of heads with equal scores the first in table order counts as the better one, so
+that a choice is the same everywhere.
 """
 
 import math
-from collections.abc import Collection, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
-from heads.base.files import UserError
-from heads.base.names import ATTENTIONS
-from heads.model.shape import Head
+from heads.base.files import UserError, read_tsv
+from heads.base.methods import MEASURED_IN, files_of, least_of
+from heads.base.names import ATTENTIONS, HEAD
+from heads.base.targets import Target
+from heads.model.shape import Head, shape_of
 
+COLUMNS = ("method", "budget", *HEAD, "open")
+OPTIMAL = "optimal"
+
+Rows = Sequence[Mapping[str, str]]
 Scores = Mapping[Head, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """The heads of the unpruned model and the tables of its measurements, by file name."""
+
+    heads: tuple[Head, ...]
+    tables: Mapping[str, Rows]
+
+
+def read_measured(baseline: Path, targets: Sequence[Target]) -> Measured:
+    """Read the measurements that these choices need from the folder of the unpruned model.
+
+    Raises UserError for a table that is missing or damaged.
+    """
+    names = files_of(target.method for target in targets)
+    tables = {name: read_tsv(baseline / name) for name in names if name.endswith(".tsv")}
+    return Measured(shape_of(baseline).heads(), tables)
+
+
+def scores_of(name: str, measured: Measured) -> dict[Head, float]:
+    """The score of each head by a method other than `random`; the best head has the highest score.
+
+    Single-head ablation ranks by the score lost on the dev set. LRP ranks by `relevance_absolute` of the first rule,
+    not by the signed share of the paper, whose order a few steps decide. The signed form of importance ranks highest
+    first, as its authors do, although masking such a head lowers the loss to first order. Raises UserError if a head
+    was not measured.
+    """
+    if name == "reversed":
+        return {head: -score for head, score in scores_of("example_layer", measured).items()}
+    rows = measured.tables[MEASURED_IN[name]]
+    sign, column = 1, name
+    if name == "ablation":
+        # The column is named after the metric, BLEU or accuracy.
+        sign, column = -1, next((name for name in (rows[0] if rows else {}) if name.endswith("_change")), "")
+    elif name == "causal":
+        column = "causal_gate"
+    elif name == "lrp":
+        rows, column = [row for row in rows if row.get("rule") == rows[0].get("rule")], "relevance_absolute"
+    elif name != "confidence":
+        form = "example" if name == OPTIMAL else name.removesuffix("_layer")
+        rows = [row for row in rows if row.get("form") == form]
+        column = "importance_normalised" if name.endswith("_layer") else "importance"
+    try:
+        found = {(row["attention"], int(row["layer"]), int(row["head"])): sign * float(row[column]) for row in rows}
+    except (LookupError, TypeError, ValueError):
+        raise UserError(f"{MEASURED_IN[name]} is damaged: delete it and run its stage again.") from None
+    missing = [head for head in measured.heads if not math.isfinite(found.get(head, math.nan))]
+    if missing:
+        raise UserError(f"{MEASURED_IN[name]} lacks head {missing[0]}: delete it and run its stage again.")
+    return {head: found[head] for head in measured.heads}
+
+
+def choose(target: Target, measured: Measured, at_least: Mapping[str, int]) -> list[Head]:
+    """The heads that a target by a method, such as `random2-12`, keeps, in table order.
+
+    Raises UserError, in one sentence, if no choice meets the limits.
+    """
+    method, (budget,) = target.method, target.budgets
+    try:
+        if target.draw is not None:
+            return keep_best(random_scores(measured.heads, target.draw), budget)
+        scores = scores_of(method, measured)
+        if method != OPTIMAL:
+            return keep_best(scores, budget)
+        in_layers = Counter((attention, layer) for attention, layer, _ in measured.heads)
+        return keep_optimal(scores, budget, least_of(at_least, in_layers, "selection.at_least"))
+    except UserError as error:
+        raise UserError(f"{target}: {error}") from error
+
+
+def selection_rows(
+    targets: Sequence[Target], measured: Measured, at_least: Mapping[str, int]
+) -> list[dict[str, str | int]]:
+    """A row with COLUMNS for every target and head."""
+    rows: list[dict[str, str | int]] = []
+    for target in targets:
+        method, _, budget = target.columns
+        kept = set(choose(target, measured, at_least))
+        rows += [dict(zip(COLUMNS, (method, budget, *head, int(head in kept)), strict=True)) for head in measured.heads]
+    return rows
+
+
+def keep_optimal(scores: Scores, budget: int, least: Mapping[tuple[str, int], int]) -> list[Head]:
+    """The heads, at most `budget`, with the largest sum of scores, by integer programming (CBC).
+
+    least: the smallest number of heads to keep in a layer, by (attention, layer). Fewer heads than the budget are kept
+    if the others have scores below zero. Raises UserError if no choice meets the limits.
+    """
+    import pulp  # here, as it takes a third of a second, and masking heads in steps needs none
+
+    heads = ranked(scores)
+    problem = pulp.LpProblem("heads", pulp.LpMaximize)
+    kept = dict(zip(heads, (problem.add_variable(f"x{i}", cat="Binary") for i in range(len(heads))), strict=True))
+    # The solver's tolerances are absolute, so scores are scaled to at most 1.
+    largest = max((abs(score) for score in scores.values()), default=0) or 1.0
+    problem += pulp.lpSum(scores[head] / largest * kept[head] for head in heads)
+    problem += pulp.lpSum(kept.values()) <= budget
+    for layer, number in least.items():
+        problem += pulp.lpSum(kept[head] for head in heads if head[:2] == layer) >= number
+    problem.solve(pulp.PULP_CBC_CMD(msg=False, gapRel=0, gapAbs=0, threads=1))
+    if problem.status != pulp.LpStatusOptimal:
+        asked = [f"at most {budget} heads", *_least_in_words(least)]
+        raise UserError(
+            f"no choice among {len(heads)} heads has {' and '.join(asked)}: "
+            "raise the budget or lower selection.at_least."
+        )
+    return _first_of_equals(heads, {head for head in heads if kept[head].value() > 0.5}, scores, least)
+
+
+def _least_in_words(least: Mapping[tuple[str, int], int]) -> list[str]:
+    """The limits as phrases, one for each number of heads; layers with the same number are only counted."""
+    layers: dict[int, list[tuple[str, int]]] = defaultdict(list)
+    for layer, number in least.items():
+        layers[number].append(layer)
+    return [
+        f"at least {number} head{'s' * (number > 1)} in "
+        + (f"each of {len(same)} layers" if len(same) > 1 else f"{same[0][0]} layer {same[0][1]}")
+        for number, same in layers.items()
+    ]
+
+
+def _first_of_equals(
+    heads: Sequence[Head], kept: set[Head], scores: Scores, least: Mapping[tuple[str, int], int]
+) -> list[Head]:
+    """Break ties of score and limit between kept and other heads in favour of the first; `heads` are ranked."""
+    alike: dict[tuple[object, ...], list[Head]] = defaultdict(list)
+    for head in heads:
+        layer = head[:2] if head[:2] in least else None
+        alike[scores[head], layer].append(head)
+    first = [head for group in alike.values() for head in group[: len(kept & set(group))]]
+    return sorted(first, key=place)
 
 
 def place(head: Head) -> tuple[int, int, int]:

@@ -84,7 +84,7 @@ COLUMNS: dict[str, tuple[str, ...]] = {
     ),
     "dynamics.tsv": ("update", "finished", "layer", "head", "role", "name", "accuracy", "low", "high", "baseline"),
     "positions.tsv": ("trees", "relation", "position", "arcs"),
-    "alignment.tsv": ("trees", "sentences", "measured", "tree_words", "aligned_words"),
+    "coverage.tsv": ("trees", "sentences", "measured", "tree_words", "aligned_words"),
     "alignment_heads.tsv": (
         *("step", "layer", "head", "aer", "aer_low", "aer_high", "precision", "recall"),
         *("offset", "offset_aer", "gain", "gain_low", "gain_high", "links", "pairs", "aligns"),

@@ -109,7 +109,7 @@ def roles_table(frames: Frames, figure8: pd.DataFrame) -> pd.DataFrame:
     changes = {f"heads_with_{name}": drift[name] * (1 - drift["gone"]) > 0 for name in ("new_roles", "lost_roles")}
     drifted = drift.assign(**changes).groupby(runs, sort=False)[list(changes)].sum().reset_index()
     counts = counts.merge(drifted, on=runs, how="left")
-    counts = counts.merge(_aligned(first_of(frames["alignment.tsv"], "trees")), on=runs, how="left")
+    counts = counts.merge(_aligned(first_of(frames["coverage.tsv"], "trees")), on=runs, how="left")
     counts = counts.merge(_other_functions(frames), on=runs, how="left")
     return pd.concat([counts, _paper_functions(figure8, counts["live"] / counts["of"])], axis=1)
 
@@ -121,19 +121,19 @@ def _positional_on_words(roles: pd.DataFrame) -> pd.DataFrame:
     return heads.groupby(list(RUN_COLUMNS), sort=False).size().rename("positional_on_words").reset_index()
 
 
-def _aligned(alignment: pd.DataFrame) -> pd.DataFrame:
+def _aligned(coverage: pd.DataFrame) -> pd.DataFrame:
     """The number of words in the trees and of aligned words; the percentage is rounded down, so 100 means all."""
     columns = ["trees", "sentences", "measured", "tree_words", "aligned_words"]
     share = [
         math.floor(1000 * done / words) / 10 if words else math.nan
-        for done, words in zip(alignment["aligned_words"], alignment["tree_words"], strict=True)
+        for done, words in zip(coverage["aligned_words"], coverage["tree_words"], strict=True)
     ]
-    return alignment[[*RUN_COLUMNS, *columns]].assign(aligned_percent=share)
+    return coverage[[*RUN_COLUMNS, *columns]].assign(aligned_percent=share)
 
 
 def _other_functions(frames: Frames) -> pd.DataFrame:
     roles = _other(frames["roles.tsv"])
-    names = _other(frames["alignment.tsv"])[[*RUN_COLUMNS, "trees"]].rename(columns={"trees": "other_trees"})
+    names = _other(frames["coverage.tsv"])[[*RUN_COLUMNS, "trees"]].rename(columns={"trees": "other_trees"})
     found = count_functions({"model.json": frames["model.json"], "roles.tsv": roles})
     counts = found[list(FUNCTIONS)].add_prefix("other_").assign(**{key: found[key] for key in RUN_COLUMNS})
     return names.merge(counts, on=list(RUN_COLUMNS), how="left")
@@ -171,7 +171,7 @@ def dependencies_table(frames: Frames, table1: pd.DataFrame) -> pd.DataFrame:
     on the first trees. Cells are empty if a relation never occurs.
     """
     roles, keys = frames["roles.tsv"], ["experiment", "seed"]
-    aligned = _aligned(first_of(frames["alignment.tsv"], "trees")).set_index(keys)
+    aligned = _aligned(first_of(frames["coverage.tsv"], "trees")).set_index(keys)
     others = dict(list(_other(roles).groupby([*keys, "name"], sort=False)))
     first = first_of(roles[roles["role"] == "syntactic"], "trees")
     rows = []

@@ -23,7 +23,7 @@ TREATMENTS = {"selected": TRAINED_ON, "pruned": OWN_TRAINING}
 training, in which the model had noisy gates and, until the last ones closed, more heads."""
 
 NAMES = {PENALTY: "gates_lambda"} | {word: method for method, word in BY_GATES.items()}
-"""Names of gates with a fixed penalty, of gates driven to a number of heads, and of other gates; criteria keep their
+"""Names of gates with a fixed penalty, of gates driven to a number of heads, and of other gates; measures keep their
 own name."""
 
 

@@ -1,4 +1,4 @@
-"""The criteria for choosing heads, and the file that each one reads. Imported by the Snakefile, so kept light."""
+"""The methods of choosing heads, and the file that each one reads. Imported by the Snakefile, so kept light."""
 
 from collections.abc import Iterable, Mapping
 
@@ -23,15 +23,15 @@ MEASURED_IN = {
     "reversed": "importance.tsv",
     RANDOM: "model.json",
 }
-"""The file of the unpruned model that each criterion reads. Importance has four forms, `_layer` divided by the l2 norm
+"""The file of the unpruned model that each method reads. Importance has four forms, `_layer` divided by the l2 norm
 of the layer; `reversed` is the reverse of `example_layer`, the way of Michel et al. 2019, and `optimal` keeps the most
-importance, by sentence, that the limits allow; `lrp` uses absolute shares, see `heads.pruning.criteria`. `random` has
+importance, by sentence, that the limits allow; `lrp` uses absolute shares, see `heads.pruning.selection`. `random` has
 several draws: random1, random2 and so on."""
 
 
-def files_of(criteria: Iterable[str]) -> list[str]:
-    """The files of the unpruned model that choices by these criteria read, each once."""
-    return list(dict.fromkeys(["model.json", *(MEASURED_IN[name] for name in criteria)]))
+def files_of(methods: Iterable[str]) -> list[str]:
+    """The files of the unpruned model that choices by these methods read, each once."""
+    return list(dict.fromkeys(["model.json", *(MEASURED_IN[name] for name in methods)]))
 
 
 def least_of(

@@ -50,7 +50,7 @@ class Words:
     """[P] ids, without EOS."""
     membership: NDArray[np.float64]
     """[W, P], the share of each subword that lies in each word."""
-    aligned: int = 0
+    covered: int = 0
     """Number of words whose characters each lie in exactly one subword."""
     inner_arcs: int = 0
     """Number of arcs inside multiword tokens, which are left out."""
@@ -88,13 +88,13 @@ def words_of(trees: Iterable[Sentence], vocabulary: Vocabulary) -> Iterator[Word
             arcs,
             np.array(ids, np.int32),
             membership(covered, list(zip([0, *ends[:-1]], ends, strict=True))),
-            aligned_words(spans, subwords, len(text)),
+            covered_words(spans, subwords, len(text)),
             len(dependents) - len(arcs),
             ids.count(UNK),
         )
 
 
-def aligned_words(words: Sequence[Span], subwords: Sequence[Span], characters: int) -> int:
+def covered_words(words: Sequence[Span], subwords: Sequence[Span], characters: int) -> int:
     """Number of words whose characters each lie in exactly one subword, in a text of `characters` characters."""
     times = np.zeros(characters, np.int64)
     for start, end in subwords:
@@ -102,7 +102,7 @@ def aligned_words(words: Sequence[Span], subwords: Sequence[Span], characters: i
     return sum(end > start and bool((times[start:end] == 1).all()) for start, end in words)
 
 
-ALIGNMENT_COLUMNS = (
+COVERAGE_COLUMNS = (
     "sentences",
     "measured",
     "too_short",
@@ -119,7 +119,7 @@ ALIGNMENT_COLUMNS = (
 
 
 def usable(sentences: Iterable[Words], max_subwords: int) -> tuple[list[Words], dict[str, int | float | None]]:
-    """The sentences on which heads are measured, and counts for all sentences as a row of ALIGNMENT_COLUMNS.
+    """The sentences on which heads are measured, and counts for all sentences as a row of COVERAGE_COLUMNS.
 
     Sentences with fewer than SHORTEST words (`too_short`), with more than `max_subwords` subwords (`too_long`) or with
     a word that is not aligned (`not_aligned`) are left out, each for the first of these reasons. The other columns
@@ -132,10 +132,10 @@ def usable(sentences: Iterable[Words], max_subwords: int) -> tuple[list[Words], 
         if fate == "measured":
             kept.append(words)
         tally.update(["sentences", fate])
-        counts = {"tree_words": len(words), "aligned_words": words.aligned, "subwords": len(words.subwords)}
+        counts = {"tree_words": len(words), "aligned_words": words.covered, "subwords": len(words.subwords)}
         counts |= {"unknown_subwords": words.unknown, "arcs_inside_words": words.inner_arcs}
         tally.update({**counts, "arcs": len(words.arcs) + words.inner_arcs})
-    row: dict[str, int | float | None] = {column: tally[column] for column in ALIGNMENT_COLUMNS}
+    row: dict[str, int | float | None] = {column: tally[column] for column in COVERAGE_COLUMNS}
     row["aligned_share"] = tally["aligned_words"] / tally["tree_words"] if tally["tree_words"] else None
     return kept, row
 
@@ -154,7 +154,7 @@ def _fate(words: Words, max_subwords: int) -> str:
         return "too_short"
     if len(words.subwords) > max_subwords:
         return "too_long"
-    return "measured" if words.aligned == len(words) else "not_aligned"
+    return "measured" if words.covered == len(words) else "not_aligned"
 
 
 def on_words(
