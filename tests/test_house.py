@@ -78,17 +78,9 @@ def room(module: str) -> str:
 
 
 def imports(path: Path) -> Iterator[str]:
-    """The modules of `heads` that a file imports at run time, whether at its top or inside a function."""
+    """The modules of `heads` that a file imports, whether at its top or inside a function."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
-    typing_only = {
-        id(inner)
-        for node in ast.walk(tree)
-        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
-        for inner in ast.walk(node)
-    }
     for node in ast.walk(tree):
-        if id(node) in typing_only:
-            continue
         if isinstance(node, ast.ImportFrom):
             assert not node.level, f"{path} has a relative import"
             found = [f"{node.module}.{alias.name}" for alias in node.names]

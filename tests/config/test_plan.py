@@ -10,9 +10,10 @@ from plans import EXPERIMENTS, NOTHING, below, plan
 
 from heads.base.files import UserError, write_text
 from heads.base.names import KINDS
+from heads.base.runs import Need
 from heads.config.plan import Plan
 from heads.config.settings import merged
-from heads.tables.needs import NEEDS, Need
+from heads.tables.needs import NEEDS
 
 SWEPT = {
     "seeds": [2, 1],

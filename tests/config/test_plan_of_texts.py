@@ -8,11 +8,11 @@ from plans import CORPORA, EXPERIMENTS, LEARNT, LINKS, NOTHING, OTHER, OWN, SHA,
 
 from checkouts import configuration
 from heads.base.files import UserError
+from heads.base.runs import Need
 from heads.config.corpus_entries import compared_with
 from heads.config.corpus_parts import download_name
 from heads.config.plan import Plan
 from heads.config.settings import merged
-from heads.tables.needs import Need
 
 
 def test_a_corpus_is_made_of_its_text_and_each_treebank_and_other_domain_is_told_apart() -> None:

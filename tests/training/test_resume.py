@@ -15,7 +15,7 @@ from heads.base.files import UserError, read_jsonl
 from heads.model.checkpoint import load_tensors, save_tensors
 from heads.model.encoder import Encoder
 from heads.model.sublayers import Gates
-from heads.training.checkpointing import Unfinished, checkpoints_in, fingerprint
+from heads.training.checkpointing import Resumable, Unfinished, checkpoints_in, fingerprint
 from heads.training.loop import Training, train
 from heads.training.optimizers import Optimizers
 from killed_trainings import Killed, assert_same, killed
@@ -30,7 +30,7 @@ class Sometimes(Unfinished):
 
     at: tuple[int, ...] = ()
 
-    def save_when_due(self, training: Training) -> None:
+    def save_when_due(self, training: Resumable) -> None:
         self.every = 0.0 if training.update in self.at else 1e9
         super().save_when_due(training)
 

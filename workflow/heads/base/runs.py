@@ -1,14 +1,18 @@
-"""Runs: the trained models of an experiment, and the folder of each. Imported by the Snakefile, so kept light."""
+"""Runs: the trained models of an experiment, the folder of each, and which of their files a table or figure reads.
+
+Imported by the Snakefile, so kept light.
+"""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path, PurePath
 
 from heads.base.files import UserError
-from heads.base.names import CHOICE_SCOPE, KINDS, SCOPES
+from heads.base.names import CHOICE_SCOPE, CLASSIFICATION, KINDS, SCOPES, TRANSLATION
 from heads.base.targets import ANY, COUNT, GATED, Target
 
 RUN_PATTERN = re.compile(
@@ -71,3 +75,36 @@ def name_of(folder: Path) -> str:
         return run_of(folder.resolve())[1].folder
     except ValueError as error:
         raise UserError(f"{error}: give folders such as results/demo/baseline/seed-1.") from error
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """What a table or figure reads: files by kind of run, from these pruning scopes (the baseline has none).
+
+    `reference` names the files of the papers' numbers, in the folder reference. `optional` files are read where they
+    exist, so that a table can also be made for experiments without trees or an out-of-domain test set. `driven`:
+    whether to read runs whose gates were driven to a number of heads; other runs with a given number of heads are never
+    read. `tasks`: what the models of the experiments may be trained for.
+    """
+
+    scopes: tuple[str, ...]
+    files: Mapping[str, tuple[str, ...]]
+    reference: tuple[str, ...] = ()
+    optional: tuple[str, ...] = ()
+    driven: bool = False
+    tasks: tuple[str, ...] = (TRANSLATION, CLASSIFICATION)
+
+    def wants(self, run: Run) -> bool:
+        """Whether any file of this run is read."""
+        target = run.target
+        asked = target is None or target.lam is not None or (self.driven and target.hard_concrete)
+        return asked and run.kind in self.files and (run.scope is None or run.scope in self.scopes)
+
+    def inputs(self, folders: Sequence[str], without: Collection[str] = ()) -> list[str]:
+        """The files to read, below run folders such as `results/demo/pruned/all/lam-0.01/seed-1`.
+
+        without: names of files that these runs do not have.
+        """
+        wanted = [(folder, run_of(folder)[1]) for folder in folders]
+        files = [(folder, name) for folder, run in wanted if self.wants(run) for name in self.files[run.kind]]
+        return [f"{folder}/{name}" for folder, name in files if name not in without]

@@ -50,7 +50,7 @@ class Target:
     """How a run's heads are chosen; `str` gives the word in its path.
 
     method: PENALTY, DRIVEN, SUBSET or one of MEASURED_IN. numbers: the penalty, or how many heads are left: one number,
-    or one for each kind of attention. draw: which random draw. Raises UserError, as `parse` does, if it is not a target.
+    or one for each kind of attention. draw: which random draw. Raises UserError, as `parse` does, if it is no target.
     """
 
     method: str

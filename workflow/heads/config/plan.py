@@ -3,11 +3,9 @@
 Experiments, corpora and seeds are named as in paths; paths are relative to the folder where Snakemake runs.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from heads.base import methods
 from heads.base.files import UserError
@@ -21,15 +19,12 @@ from heads.base.names import (
     TASK,
     TRANSLATION,
 )
-from heads.base.runs import Run, run_of
+from heads.base.runs import Need, Run, run_of
 from heads.base.targets import CONTROL, Target
 from heads.config import settings, sweep
 from heads.config.checks import sized
 from heads.config.texts import Texts
 from heads.formats.registry import Format, Heads, format_of
-
-if TYPE_CHECKING:
-    from heads.tables.needs import Need
 
 SCORED_KINDS = ("baseline", "pruned", "scratch", "selected", "penalty_scratch")
 """The kinds of runs that are scored; models with gates are not, since they still have all heads."""

@@ -1,6 +1,7 @@
 """Which files of which runs each figure reads. Imported by the Snakefile, so nothing heavy may be imported here."""
 
-from heads.tables.needs import BOTH, CAUSAL, MEASURED, SCORE, TRANSLATORS, Need
+from heads.base.runs import Need
+from heads.tables.needs import BOTH, CAUSAL, MEASURED, SCORE, TRANSLATORS
 from heads.tables.needs import NEEDS as TABLE_NEEDS
 
 SCORED = (*SCORE, "model.json")

@@ -10,9 +10,8 @@ import pandas as pd
 
 from heads.base.files import UserError, read_json, read_jsonl, read_tsv
 from heads.base.names import BLEU, HEAD, METRICS, ONLY_OF, REFERENCES, SCORES, TASK_OF, TRANSLATION, WMT
-from heads.base.runs import Run, run_of
+from heads.base.runs import Need, Run, run_of
 from heads.model.shape import ModelShape
-from heads.tables.needs import Need
 from heads.translation.bleu import COLUMNS as STATISTICS
 
 REFERENCE = Path(__file__).parent / "reference"

@@ -4,8 +4,6 @@ It is not an output, which Snakemake deletes when a job fails, so a killed train
 training resumes from a state: the fingerprint of settings, seed and data must match.
 """
 
-from __future__ import annotations
-
 import fcntl
 import hashlib
 import json
@@ -16,7 +14,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
@@ -27,9 +25,24 @@ from heads.model.encoder import Encoder
 from heads.model.folder import WEIGHTS
 from heads.model.shape import facts_of
 from heads.pruning.gates import TrainableGates
+from heads.training.schedule import TrainingPlan
 
-if TYPE_CHECKING:
-    from heads.training.loop import Training
+
+class Resumable(Protocol):
+    """What this module needs of a training."""
+
+    plan: TrainingPlan
+    update: int
+    """The number of updates done."""
+
+    def state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
+        """All that changes while it runs: tensors, and JSON."""
+
+    def fits(self, tensors: dict[str, Tensor]) -> bool:
+        """Whether a state has its tensors."""
+
+    def restore(self, tensors: dict[str, Tensor], facts: dict[str, Any]) -> None:
+        """Go back to a state."""
 
 
 def fingerprint(*parts: Any) -> str:
@@ -53,7 +66,7 @@ def course_of(model: Path, checkpoints: Path) -> list[tuple[int, Path, int]]:
     return [*course, (int(facts_of(model)["updates"]), model / WEIGHTS, 1)]
 
 
-def _stopped(training: Training) -> UserError:
+def _stopped(training: Resumable) -> UserError:
     return UserError(f"stopped at update {training.update}, its state is kept: run again to go on from there.")
 
 
@@ -76,7 +89,7 @@ class Unfinished:
         """The file that holds the last saved state."""
         return self.folder / "state.safetensors"
 
-    def resume(self, training: Training) -> None:
+    def resume(self, training: Resumable) -> None:
         """Resume from the saved state if it is intact and from this training and version; else start clean."""
         facts: dict[str, Any] = {"identity": None}
         if self.state.exists():
@@ -111,7 +124,7 @@ class Unfinished:
             with atomic_path(path) as temporary:
                 temporary.write_text("".join(json.dumps(record) + "\n" for record in kept), encoding="utf-8")
 
-    def save_when_due(self, training: Training) -> None:
+    def save_when_due(self, training: Resumable) -> None:
         """Save the state if the last time is long enough ago, or if a stop was requested.
 
         Raises UserError to stop, and FloatingPointError instead of saving weights that are not finite.
@@ -201,12 +214,12 @@ class Follower(Unfinished):
     def __init__(self, folder: Path, identity: str) -> None:
         self.folder, self.identity = folder, identity
 
-    def resume(self, training: Training) -> None:
+    def resume(self, training: Resumable) -> None:
         """Resume from the state that the first process resumed from."""
         if self.state.exists():
             training.restore(*load_tensors(self.state))
 
-    def save_when_due(self, training: Training) -> None:
+    def save_when_due(self, training: Resumable) -> None:
         """Leave saving to the first process, and stop when it says so. Raises UserError to stop."""
         if training.plan.processes.broadcast(0.0):
             raise _stopped(training)
