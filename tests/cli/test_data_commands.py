@@ -186,21 +186,24 @@ def stood_in(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
 def test_the_words_of_trees_are_parsed_and_the_parse_is_scored_against_them_and_not_the_other_way_round(
     tmp_path: Path, stood_in: list[tuple[Any, ...]]
 ) -> None:
-    write_conllu(tmp_path / "gold", [place([(form, form, "X", head, name, True) for form, head, name in GOLD])])
-    command("parser", model=tmp_path / "m", language="xx", trees=tmp_path / "gold", parsed=tmp_path / "parsed",
-            device="cpu")  # fmt: skip
-    command("parser_scores", gold=tmp_path / "gold", parsed=tmp_path / "parsed", scores=tmp_path / "scores.tsv")
+    gold, parse = tmp_path / "corpus/dev.conllu", tmp_path / "x/parser/stanza.conllu"
+    write_conllu(gold, [place([(form, form, "X", head, name, True) for form, head, name in GOLD])])
+    command("parser", model=tmp_path / "m", language="xx", trees=gold, parsed=parse, device="cpu")
+    words = ["--experiments", tmp_path / "x", "--corpora", tmp_path / "corpus", "--out", tmp_path / "table.tsv"]
+    assert main(["table", "--name", "parser", *map(str, words)]) == 0
     assert stood_in == [(tmp_path / "m", "xx", torch.device("cpu"))]
-    [parsed] = read_conllu(tmp_path / "parsed")
+    [parsed] = read_conllu(parse)
     assert [(token.form, token.head, token.relation) for token in parsed] == [
         (form, *answer) for (form, _, _), answer in zip(GOLD, PARSED, strict=True)
     ]
-    rows = {row["relation"] or row["measure"]: row for row in read_tsv(tmp_path / "scores.tsv")}
+    rows = {row["relation"] or row["measure"]: row for row in read_tsv(tmp_path / "table.tsv")}
     counts = {name: tuple(int(row[column]) for column in ("gold", "parsed", "correct")) for name, row in rows.items()}
     assert counts == {"UPOS": (5, 5, 0), "UAS": (5, 5, 4), "LAS": (5, 5, 2), "advmod": (2, 1, 0), "nsubj": (1, 3, 1),
                       "obj": (1, 0, 0), "root": (1, 1, 1)}  # fmt: skip
-    shares = [float(rows["nsubj"][column]) for column in ("precision", "recall", "f1")]
-    assert shares == pytest.approx([1 / 3, 1, 1 / 2], abs=1e-5)
+    shares = [float(rows["nsubj"][f"{column}_percent"]) for column in ("precision", "recall", "f1")]
+    assert shares == pytest.approx([100 / 3, 100, 50], abs=0.05)
+    assert rows["obj"]["precision_percent"] == "" and rows["obj"]["recall_percent"] == "0.0"
+    assert {row["experiment"] for row in rows.values()} == {"x"}
 
 
 def test_plain_text_is_parsed_line_by_line_and_a_line_without_words_is_named(

@@ -234,8 +234,8 @@ MARKUP = "</script><script>alert('pwned')</script><img src=x onerror=alert('pwne
 
 def test_the_report_shows_markup_in_results_and_settings_as_text(tmp_path: Path) -> None:
     folder = checkout(tmp_path)
-    table, scores = "results/tables/table_parser.tsv", "results/tiny/parser/scores.tsv"
-    for name in (scores, table):
+    table, trees = "results/tables/table_parser.tsv", "results/tiny/parser/stanza.conllu"
+    for name in (trees, table):
         write_text(folder / name, f"relation\tlas\n{MARKUP}\t1\n")
     entry = {**config()["corpora"]["multi30k"], "folder": MARKUP}
     whole = merged(config(roles={"relations": [MARKUP]}), {"corpora": {"evil": entry}})

@@ -2,16 +2,13 @@
 
 from collections.abc import Iterable
 from itertools import product
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from heads.base.files import write_tsv
 from heads.base.names import ATTENTIONS, BLEU, SCOPES
-from heads.tables.corpus import parser_table
 from heads.tables.labels import relevance_columns
 from heads.tables.measures import correlations_table, measure_names, measures_table, rank_correlation
 from heads.tables.picking import heads_left, kept_share
@@ -259,13 +256,3 @@ def test_a_model_with_one_kind_of_attention_has_no_second_rows_for_all_of_them()
     found = {name: frame.query("attention == 'enc_self'") for name, frame in measured().items() if "attention" in frame}
     table = correlations_table({**measured(), **found})
     assert len(table) and set(table["attention"]) == {"enc_self"}
-
-
-def test_scores_of_the_parser_stand_in_their_own_columns(tmp_path: Path) -> None:
-    columns = ("measure", "relation", "gold", "parsed", "correct", "precision", "recall", "f1")
-    row = dict(zip(columns, ("LAS", "", 8, 10, 5, 0.5, 0.625, 0.555), strict=True))
-    write_tsv(tmp_path / "x/parser/scores.tsv", [row], columns)
-    found = parser_table([tmp_path / "x"]).iloc[0]
-    assert found[["gold", "parsed", "correct"]].tolist() == [8, 10, 5]
-    percent = found[["precision_percent", "recall_percent", "f1_percent"]].tolist()
-    assert percent == pytest.approx([50, 62.5, 55.5])

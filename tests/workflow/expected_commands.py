@@ -240,11 +240,6 @@ COMMANDS: dict[str, Mapping[str, str]] = {
         "text": "{parsed_text}",
         "threads": NUMBER,
     },
-    "parser_scores": {
-        "scores": f"{OF}/parser/scores.tsv",
-        "gold": f"{CORPUS}/dev.conllu",
-        "parsed": f"{OF}/parser/stanza.conllu",
-    },
     "table": {"out": TABLE, "name": "{name}", "runs": "{tabled}"},
     "corpus_table": {
         "out": TABLE,
@@ -252,7 +247,12 @@ COMMANDS: dict[str, Mapping[str, str]] = {
         "experiments": "results/tiny results/far",
         "corpora": "results/corpora/tiny results/corpora/grounds",
     },
-    "parser_table": {"out": TABLE, "name": "parser", "experiments": "results/tiny results/far"},
+    "parser_table": {
+        "out": TABLE,
+        "name": "parser",
+        "experiments": "results/tiny results/far",
+        "corpora": "results/corpora/tiny results/corpora/grounds",
+    },
     "figure": {
         "out-pdf": f"{FIGURE}.pdf",
         "out-png": f"{FIGURE}.png",

@@ -50,25 +50,3 @@ rule parser:
     shell:
         "python -m heads parser --model {input.model:q} --language {params.language} {params.kind} {input.words:q}"
         " --parsed {output.parsed:q} --threads {threads} > {log:q} 2>&1"
-
-
-rule parser_scores:
-    """Attachment scores of the parser against the gold trees, given their words (Zeman et al. 2018)."""
-    input:
-        gold=lambda w: PLAN.gold_trees(w.experiment),
-        parsed=f"{PARSER}/stanza.conllu",
-        code=code_of("parser_scores"),
-    output:
-        scores=f"{PARSER}/scores.tsv",
-    log:
-        f"{PARSER}/log/scores.txt",
-    benchmark:
-        f"{PARSER}/bench/scores.tsv"
-    conda:
-        "../../envs/parser.yaml"
-    resources:
-        mem_mb=growing(2000),
-        runtime=growing(10),
-    shell:
-        "python -m heads parser_scores --gold {input.gold:q} --parsed {input.parsed:q} --scores {output.scores:q}"
-        " > {log:q} 2>&1"

@@ -93,9 +93,10 @@ rule corpus_table:
 
 
 rule parser_table:
-    """How well Stanza finds the gold trees: attachment scores, overall and by relation."""
+    """How well Stanza finds the gold trees, given their words: attachment scores (Zeman et al. 2018)."""
     input:
-        scores=[f"results/{e}/parser/scores.tsv" for e in PLAN.with_scored_parser(RUN)],
+        gold=[PLAN.gold_trees(e) for e in PLAN.with_scored_parser(RUN)],
+        parsed=[f"results/{e}/parser/stanza.conllu" for e in PLAN.with_scored_parser(RUN)],
         code=rules.table.input.code,
     output:
         report(
@@ -115,5 +116,7 @@ rule parser_table:
         runtime=growing(10),
     params:
         experiments=[f"results/{e}" for e in PLAN.with_scored_parser(RUN)],
+        corpora=[PLAN.corpus_of(e) for e in PLAN.with_scored_parser(RUN)],
     shell:
-        "python -m heads table --name parser --experiments {params.experiments:q} --out {output:q} > {log:q} 2>&1"
+        "python -m heads table --name parser --experiments {params.experiments:q} --corpora {params.corpora:q}"
+        " --out {output:q} > {log:q} 2>&1"

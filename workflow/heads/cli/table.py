@@ -22,7 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--experiments", nargs="*", type=Path, default=[], help="for corpus and parser: folders results/EXPERIMENT"
     )
     parser.add_argument(
-        "--corpora", nargs="*", type=Path, default=[], help="for corpus: the corpus folder of each experiment"
+        "--corpora", nargs="*", type=Path, default=[], help="for corpus and parser: the corpus folder of each"
     )
     add_compared_argument(parser)
     add_path_argument(parser, "--out", "the tab-separated file to write")
@@ -31,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Read the runs, make the table, and write it."""
     if arguments.name == "parser":
-        table = parser_table(arguments.experiments)
+        table = parser_table(arguments.experiments, arguments.corpora)
     elif arguments.name == "corpus":
         table = corpus_table(arguments.experiments, arguments.corpora)
     elif not arguments.runs:

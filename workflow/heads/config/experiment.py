@@ -193,7 +193,7 @@ class Experiment(Closed):
     masking_curve: MaskingCurveSettings = section_of(MaskingCurveSettings, "Michel et al., Figs 3 and 4")
     checkpoints: CheckpointsSettings = section_of(CheckpointsSettings, "Michel et al., Fig 5, at baseline.keep_at")
     parser: ParserSettings = section_of(
-        ParserSettings, "Stanza, offline; its scores on gold trees: snakemake results/EXPERIMENT/parser/scores.tsv"
+        ParserSettings, "Stanza, offline; its scores on gold trees: snakemake results/tables/table_parser.tsv"
     )
     selection: SelectionSettings = section_of(
         SelectionSettings, "heads chosen by other means than gates; the methods are under sweep"

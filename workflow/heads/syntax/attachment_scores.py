@@ -6,13 +6,14 @@ relations are ignored, so `nmod:poss` is `nmod`. The words are given, so precisi
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 from heads.base.files import UserError
 from heads.syntax.conllu import Sentence, Token
 
 COLUMNS = ("measure", "relation", "gold", "parsed", "correct", "precision", "recall", "f1")
 
-Row = dict[str, object]
+Row = dict[str, Any]
 
 
 def main_relation(token: Token) -> str:

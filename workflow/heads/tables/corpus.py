@@ -7,6 +7,8 @@ import pandas as pd
 
 from heads.base.files import UserError, open_text, read_tsv
 from heads.base.names import SIDES, SPLITS
+from heads.syntax.attachment_scores import attachment_rows
+from heads.syntax.conllu import read_conllu
 from heads.tables.reading import load_reference
 from heads.text.encoding import opened
 from heads.text.vocabulary import Tokens
@@ -69,18 +71,17 @@ def _paper(paper: pd.DataFrame, split: str) -> dict[str, object]:
     return row
 
 
-def parser_table(experiments: Sequence[Path]) -> pd.DataFrame:
+def parser_table(experiments: Sequence[Path], corpora: Sequence[Path]) -> pd.DataFrame:
     """A row for tags (UPOS), heads (UAS), heads with relations (LAS) and each relation, of each experiment.
 
-    experiments: folders `results/EXPERIMENT`. Raises UserError if one has no parser scores.
+    experiments: folders `results/EXPERIMENT`, with the gold trees as Stanza parses their words. corpora: the corpus
+    folder of each, with the gold trees. Raises UserError if one has no trees.
     """
     rows = []
-    for experiment in experiments:
-        path = experiment / "parser" / "scores.tsv"
-        if not path.exists():
-            raise UserError(f"{path} does not exist: run the stage parser, or leave this experiment out.")
-        for row in read_tsv(path):
-            percent = {f"{name}_percent": 100 * float(row[name]) for name in PERCENT if row[name]}
+    for experiment, corpus in zip(experiments, corpora, strict=True):
+        gold, parsed = (read_conllu(path) for path in (corpus / "dev.conllu", experiment / "parser/stanza.conllu"))
+        for row in attachment_rows(gold, parsed):
+            percent = {f"{name}_percent": 100 * row[name] for name in PERCENT if row[name] is not None}
             rows.append({**row, **percent, "experiment": experiment.name})
     table = pd.DataFrame(rows, columns=[*PARSER_COLUMNS, *(f"{name}_percent" for name in PERCENT)])
     return table.astype(dict.fromkeys(("gold", "parsed", "correct"), int))
