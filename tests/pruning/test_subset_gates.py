@@ -47,7 +47,7 @@ def chance_of_set(logits: Tensor, chosen: tuple[int, ...]) -> float:
 @pytest.mark.parametrize("count", [1, 2, 3])
 def test_drawn_sets_are_as_likely_as_drawing_without_replacement(count: int) -> None:
     draws, noise = 20_000, generator()
-    tops = (exact_top(LOGITS + gumbel(LOGITS.shape, noise), count) for _ in range(draws))
+    tops = (exact_top(LOGITS + gumbel(LOGITS, noise), count) for _ in range(draws))
     counts = Counter(tuple(top.nonzero()[:, 0].tolist()) for top in tops)
     for chosen in combinations(range(4), count):
         chance = chance_of_set(LOGITS, chosen)
@@ -55,7 +55,7 @@ def test_drawn_sets_are_as_likely_as_drawing_without_replacement(count: int) -> 
 
 
 def test_relaxed_gates_add_up_to_the_count_at_every_temperature_and_harden_as_it_falls() -> None:
-    scores = LOGITS + gumbel(LOGITS.shape, generator())
+    scores = LOGITS + gumbel(LOGITS, generator())
     for temperature in (1e3, 2.0, 0.3, 1e-8):
         assert float(relaxed_top(scores, 3, temperature).sum()) == pytest.approx(3)
     torch.testing.assert_close(relaxed_top(scores, 3, 1e-8), exact_top(scores, 3))

@@ -23,7 +23,7 @@ rule mine:
 
 rule after:
     input:
-        rules.heads_encode.output.tokens.format(experiment="tiny", split="dev", side="source"),
+        rules.heads_encode.output.source.format(experiment="tiny", split="dev"),
     output:
         "after.txt",
     shell:

@@ -19,10 +19,10 @@ from heads.pruning.gates import TrainableGates
 SMALLEST = torch.finfo(torch.float64).tiny
 
 
-def gumbel(shape: torch.Size, generator: torch.Generator) -> Tensor:
-    """Standard Gumbel noise in float64 on the device of the generator."""
-    uniform = torch.rand(shape, generator=generator, dtype=torch.float64, device=generator.device).clamp_min(SMALLEST)
-    return -(-uniform.log()).log()
+def gumbel(weights: Tensor, generator: torch.Generator) -> Tensor:
+    """Standard Gumbel noise in float64, one number for each weight and on the same device."""
+    noise = torch.rand(weights.shape, generator=generator, dtype=torch.float64, device=weights.device)
+    return -(-noise.clamp_min(SMALLEST).log()).log()
 
 
 def relaxed_top(scores: Tensor, count: int, temperature: float) -> Tensor:
@@ -81,7 +81,7 @@ class SubsetGates(TrainableGates):
 
     def sampled(self, generator: torch.Generator) -> dict[str, list[Tensor]]:
         """See `TrainableGates`; every call lowers the temperature."""
-        scores = self.weights.double() + gumbel(self.weights.shape, generator)
+        scores = self.weights.double() + gumbel(self.weights, generator)
         gates = relaxed_top(scores, self.budget, self.temperature())
         if self.settings.straight_through:
             gates = exact_top(scores, self.budget) + (gates - gates.detach())
