@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 from heads.base import marian
-from heads.base.marian import CONFIG, GENERATION, HUB, PICKLED, TOKENIZER, VOCAB, WEIGHTS
+from heads.base.marian import CONFIG, GENERATION, HUB, LICENCES, PICKLED, TOKENIZER, VOCAB, WEIGHTS
 
 CLASSES = {
     "m2m_100": "M2M100ForConditionalGeneration",
@@ -17,6 +17,7 @@ LISTS = ("tokenizer.json", "added_tokens.json", "special_tokens_map.json")
 """Files that name subwords outside the vocabulary, such as languages; so does tokenizer_config.json."""
 DESCRIBING = (CONFIG, GENERATION, TOKENIZER, VOCAB, SEGMENTER, MERGES, *LISTS)
 """All files but the weights; a folder may lack some."""
+FROM_HUB, FROM_HUB_IF_THERE = (WEIGHTS,), (*DESCRIBING[1:], LICENCES[0])
 
 
 def fits(folder: Path) -> bool:

@@ -14,6 +14,8 @@ NEEDED = (CONFIG, VOCAB, SOURCE_SPM, TARGET_SPM)
 DESCRIBING = (*NEEDED, GENERATION, TOKENIZER, TARGET_VOCAB)
 """All files but the weights; a folder may lack some."""
 LICENCES = ("README.md", "LICENSE", "LICENSE.txt", "NOTICE")
+FROM_HUB, FROM_HUB_IF_THERE = (*NEEDED[1:], WEIGHTS), (GENERATION, TOKENIZER, LICENCES[0])
+"""What is downloaded besides config.json; the latter are optional."""
 HUB = "https://huggingface.co"
 HUB_NAME = re.compile(r"[\w.-]+/[\w.-]+")
 """The name of a model on the hub, such as Helsinki-NLP/opus-mt-en-de."""

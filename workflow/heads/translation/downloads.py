@@ -28,7 +28,7 @@ from tempfile import TemporaryDirectory
 from heads.base import bert, fairseq, marian
 from heads.base.fetch import Absent, fetch
 from heads.base.files import UserError
-from heads.base.marian import CONFIG, GENERATION, HUB, LICENCES, NEEDED, TOKENIZER, WEIGHTS
+from heads.base.marian import CONFIG, HUB, WEIGHTS
 from heads.base.packaged import NAME, cache_of, cache_of_hub, not_there, place_of
 from heads.base.seals import sha256_of
 from heads.translation.export import new_folder
@@ -43,14 +43,6 @@ VERSION = re.compile(r"\d+(\.\d+)*")
 VOCABULARIES = ({"vocab"}, {"srcvocab", "trgvocab"})
 """One vocabulary for both languages, or one for each."""
 SHORTLIST = "lex"
-
-FILES = {marian: (*NEEDED[1:], WEIGHTS), bert: (WEIGHTS,), fairseq: (WEIGHTS,)}
-IF_THERE = {
-    marian: (GENERATION, TOKENIZER, LICENCES[0]),
-    bert: (TOKENIZER, bert.WORD_PIECES, bert.VOCAB, LICENCES[0]),
-    fairseq: (*fairseq.DESCRIBING[1:], LICENCES[0]),
-}
-"""Optional files by kind of model, which config.json names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +153,7 @@ def folder_of(pretrained: Path, hub: str = HUB) -> Path:
             fetch(f"{files}/{file}", folder / file, sha256=None, attempts=2)
             model_type = read_object(folder / file).get("model_type")
             kind = bert if model_type == "bert" else fairseq if fairseq.fits(folder) else marian
-            for file in FILES[kind]:
+            for file in kind.FROM_HUB:
                 fetch(f"{files}/{file}", folder / file, sha256=None, attempts=2)
         except UserError as error:
             if file == WEIGHTS and isinstance(error, Absent):
@@ -170,7 +162,7 @@ def folder_of(pretrained: Path, hub: str = HUB) -> Path:
                     "tokeniser with transformers' save_pretrained into a folder, and give that folder."
                 ) from error
             raise UserError(f"{kind.not_there(pretrained)} ({error})") from error
-        for file in IF_THERE[kind]:
+        for file in kind.FROM_HUB_IF_THERE:
             with suppress(Absent):
                 fetch(f"{files}/{file}", folder / file, sha256=None, attempts=2)
     return place
