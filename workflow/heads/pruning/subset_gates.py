@@ -70,7 +70,7 @@ class SubsetGates(TrainableGates):
         return torch.tensor(self.draws)
 
     def set_extra_state(self, state: Tensor) -> None:
-        """See `get_extra_state`."""
+        """Resume after so many draws."""
         self.draws = int(state)
 
     def temperature(self) -> float:
@@ -93,7 +93,6 @@ class SubsetGates(TrainableGates):
         return self._by_layer(exact_top(self.weights.detach(), self.budget))
 
     def logits(self) -> dict[str, list[Tensor]]:
-        """See `TrainableGates`."""
         return self._by_layer(self.weights)
 
     def chances(self) -> dict[str, list[Tensor]]:

@@ -35,23 +35,19 @@ class PlainRatio(Rule):
 
     @property
     def conservation(self) -> str:
-        """See `Rule`."""
         return "unstable" if self.through_softmax else "shares"
 
     def top(self, weight: Tensor, bias: Tensor, states: Tensor, logits: Tensor) -> tuple[Tensor, Tensor]:
-        """See `Rule`."""
         scale = logits / stabilised(logits - bias, self.stabiliser)
         return weight * scale[:, :, None], torch.zeros_like(logits)
 
     def linear(self, weight: Tensor, bias: Tensor | None, inputs: Tensor, outputs: Tensor) -> Back:
-        """See `Rule`."""
         if bias is None and not (outputs == 0).any():  # outputs closed by a ReLU have nothing to distribute
             return lambda multiplier, account: multiplier @ weight
         share = self._share(inputs @ weight.T, outputs)
         return lambda multiplier, account: share(multiplier, account) @ weight
 
     def norm(self, norm: nn.LayerNorm, inputs: Tensor) -> Back:
-        """See `Rule`."""
         slope, centred = slope_of(norm, inputs)
         share = self._share(centred * slope, centred * slope + norm.bias, slope)
 
@@ -62,7 +58,6 @@ class PlainRatio(Rule):
         return back
 
     def attention(self, seen: Attended) -> AttentionBack:
-        """See `Rule`."""
         if not self.through_softmax:
             return self.weighting(seen)
         # Each score counts twice, once for its query and once for its key.
@@ -111,7 +106,6 @@ class PlainProduct(PlainRatio):
     through_softmax: bool = True
 
     def attention(self, seen: Attended) -> AttentionBack:
-        """See `Rule`."""
         at_sums = shared(seen.weights[..., None], seen.values[:, :, None], self.stabiliser)
         products = shared(seen.queries[:, :, :, None], seen.keys[:, :, None], self.stabiliser)
         summed = seen.queries @ seen.keys.transpose(-1, -2)
@@ -149,11 +143,9 @@ class AttnLrp(Rule):
     through_softmax: bool = True
 
     def top(self, weight: Tensor, bias: Tensor, states: Tensor, logits: Tensor) -> tuple[Tensor, Tensor]:
-        """See `Rule`."""
         return weight, bias
 
     def linear(self, weight: Tensor, bias: Tensor | None, inputs: Tensor, outputs: Tensor) -> Back:
-        """See `Rule`."""
         # Without a ReLU, an output of exactly zero also counts as closed; it has no relevance anyway.
         closed = outputs == 0
         shut = (~closed).to(outputs) if closed.any() else None
@@ -168,7 +160,6 @@ class AttnLrp(Rule):
         return back
 
     def norm(self, norm: nn.LayerNorm, inputs: Tensor) -> Back:
-        """See `Rule`."""
         slope, _ = slope_of(norm, inputs)
 
         def back(multiplier: Tensor, account: Account) -> Tensor:
@@ -179,7 +170,6 @@ class AttnLrp(Rule):
         return back
 
     def attention(self, seen: Attended) -> AttentionBack:
-        """See `Rule`."""
         if not self.through_softmax:
             return self.weighting(seen)
         scores = seen.scores

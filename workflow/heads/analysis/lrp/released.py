@@ -49,7 +49,6 @@ class Voita2019(Rule):
     conservation = "rescaled"
 
     def worth(self, values: Tensor) -> Tensor:
-        """See `Rule`."""
         return torch.ones_like(values)
 
     def settled(self, before: Tensor, after: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
@@ -62,17 +61,14 @@ class Voita2019(Rule):
         raise UserError("the rule voita-2019 does not support recurrent decoders: remove it from lrp.rules.")
 
     def activation(self, sums: Tensor, hidden: Tensor) -> Back:
-        """See `Rule`."""
         return unchanged
 
     def top(self, weight: Tensor, bias: Tensor, states: Tensor, logits: Tensor) -> tuple[Tensor, Tensor]:
-        """See `Rule`."""
         contributions = (states + self.eps) * weight.clamp(min=self.eps)
         received = (contributions / contributions.sum(-1, keepdim=True)).abs()
         return received / (received.sum(-1, keepdim=True) + self.eps), torch.zeros_like(logits)
 
     def linear(self, weight: Tensor, bias: Tensor | None, inputs: Tensor, outputs: Tensor) -> Back:
-        """See `Rule`."""
         raising, moved = weight.clamp(min=self.eps), inputs + self.eps
         sums = moved @ raising.T
 
@@ -83,11 +79,9 @@ class Voita2019(Rule):
         return back
 
     def norm(self, norm: nn.LayerNorm, inputs: Tensor) -> Back:
-        """See `Rule`."""
         return unchanged
 
     def add(self, stream: Tensor, change: Tensor) -> Fork:
-        """See `Rule`."""
 
         def back(relevance: Tensor, account: Account) -> tuple[Tensor, Tensor]:
             moved = [first(part, relevance) + self.eps for part in (stream, change)]
@@ -98,7 +92,6 @@ class Voita2019(Rule):
         return back
 
     def attention(self, seen: Attended) -> AttentionBack:
-        """See `Rule`."""
         moved = self._moved(seen)
 
         def back(relevance: Tensor, account: Account) -> AtAttention:

@@ -128,7 +128,6 @@ class SignSplit(Rule):
         return lambda multiplier, account: split_map.back(first(inputs, multiplier), *split(multiplier, account))
 
     def top(self, weight: Tensor, bias: Tensor, states: Tensor, logits: Tensor) -> tuple[Tensor, Tensor]:
-        """See `Rule`."""
         contributions = weight * states
         raised, lowered = (part.sum(-1) for part in signs(contributions))
         account = Account(torch.zeros_like(logits)[:, None])
@@ -139,7 +138,6 @@ class SignSplit(Rule):
         return weight * multiplier, account.absorbed[:, 0]
 
     def linear(self, weight: Tensor, bias: Tensor | None, inputs: Tensor, outputs: Tensor) -> Back:
-        """See `Rule`."""
         if (inputs < 0).any():
             return self._through(matrix(weight), inputs, outputs)
         # After a ReLU a weight's sign alone decides, which saves half of the products.
@@ -153,12 +151,10 @@ class SignSplit(Rule):
         return back
 
     def norm(self, norm: nn.LayerNorm, inputs: Tensor) -> Back:
-        """See `Rule`."""
         slope, centred = slope_of(norm, inputs)
         return self._through(normalisation(slope), inputs, centred * slope + norm.bias)
 
     def add(self, stream: Tensor, change: Tensor) -> Fork:
-        """See `Rule`."""
         raised, lowered = (one + other for one, other in zip(signs(stream), signs(change), strict=True))
         split = self._split(raised, lowered, stream + change)
 
@@ -172,7 +168,6 @@ class SignSplit(Rule):
         return back
 
     def attention(self, seen: Attended) -> AttentionBack:
-        """See `Rule`."""
         raised, lowered = (seen.weights @ part for part in signs(seen.values))
         softmax = ThroughSoftmax(seen) if self.through_softmax else None
         if softmax is not None:
@@ -190,7 +185,6 @@ class SignSplit(Rule):
         return back
 
     def weighting(self, seen: Attended) -> AttentionBack:
-        """See `Rule`."""
         return replace(self, through_softmax=False).attention(seen)
 
 
