@@ -7,10 +7,12 @@ from the papers and the design, not from the rules. If you add a rule or a flag,
 import json
 import re
 import shlex
+from argparse import ArgumentParser
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatch
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -103,6 +105,7 @@ class Job:
     log: str
     benchmark: str
     flags: Mapping[str, str]
+    words: tuple[str, ...]
 
     @property
     def whose(self) -> dict[str, str]:
@@ -160,7 +163,7 @@ def jobs_in(said: str) -> Iterator[Job]:
                     flags[name] = f"{flags.get(name, '')} {word}".strip()
             inputs, outputs = (tuple(lines.get(key, "").split(", ")) for key in ("input", "output"))
             given = {name: value for name, value in flags.items() if value}  # an optional flag may come without one
-            yield Job(rule, stage, inputs, outputs, log, lines.get("benchmark", ""), given)
+            yield Job(rule, stage, inputs, outputs, log, lines.get("benchmark", ""), given, (stage, *words))
 
 
 def folders_of(jobs: list[Job], *patterns: str, experiments: tuple[str, ...] = ("tiny", "far")) -> set[str]:
@@ -258,6 +261,17 @@ def test_each_flag_of_every_command_is_the_file_or_word_that_the_table_says(jobs
         wrong += [f"{job.rule} has --{n} {job.flags[n]}" for n in set(job.flags) - set(told)]
     assert not wrong, "\n".join(wrong)
     assert {job.rule for job in jobs} >= set(COMMANDS) - {"download"}
+
+
+def test_every_command_is_one_that_its_stage_takes(jobs: list[Job], planned: Path) -> None:
+    """A flag may come without a value, as Snakemake writes an empty text as nothing."""
+    done = snakemake(planned, "-n", "-p", "results/corpora/news-en-ru/train.source.txt")
+    downloads = [job for job in jobs_in(done.stdout) if job.rule == "download"]
+    assert downloads and {"download", "distilled"} <= {job.rule for job in (*downloads, *jobs)}
+    for job in (*downloads, *jobs):
+        parser = ArgumentParser()
+        import_module(f"heads.cli.{job.stage}").add_arguments(parser)
+        parser.parse_args(job.words[1:])
 
 
 def test_every_file_that_a_command_is_told_is_an_input_or_output_of_its_rule(jobs: list[Job]) -> None:

@@ -19,7 +19,7 @@ from heads.config.analyses import CausalSettings
 from heads.model.encoder import Encoder
 from heads.text.batches import Batch
 
-EFFECTS = FACILITATES, INTERFERES, IRRELEVANT = "facilitates", "interferes", "irrelevant"
+FACILITATES, INTERFERES, IRRELEVANT = "facilitates", "interferes", "irrelevant"
 COLUMNS = (*HEAD, "gate", "gate_nudged_open", "gate_nudged_closed", "causal_gate", "effect")
 """Columns of each live head; gates are between 0 and 1, and `causal_gate` is the mean of the two nudged ones."""
 

@@ -129,7 +129,7 @@ def jobs() -> dict[str, Job]:
     for path in filter(Path.is_file, sorted(METADATA.rglob("*"))):
         name = "".join(part.removeprefix("@") for part in path.relative_to(METADATA).parts)
         output, kept = Path(base64.urlsafe_b64decode(name).decode()), read_json(path)
-        (log,) = kept["log"]
+        log = next(iter(kept["log"] or ()), "")  # rules of another workflow may have none
         started, ended = (float(kept[name] or 0) for name in ("starttime", "endtime"))
         record, facts = recorded(Path(log)), output.with_name("model.json")
         if not record and output.name in ("model.safetensors", "model.json") and facts.exists():
@@ -167,7 +167,7 @@ def costs_of(work: Sequence[Job]) -> list[dict[str, Any]]:
 def _benchmark(job: Job) -> list[float]:
     """Seconds, CPU seconds and MB of a job, from the benchmark with the same name as its log; 0 without one."""
     log = Path(job.log)
-    path = log.parents[1] / "bench" / f"{log.stem}.tsv"
+    path = log.parent.parent / "bench" / f"{log.stem}.tsv"
     row = read_tsv(path)[-1] if path.is_file() else {}
     cells = [row.get(name, "") for name in ("s", "cpu_time", "max_rss")]
     # For jobs too short to be measured, it says so in words.

@@ -2,6 +2,7 @@
 
 import argparse
 
+from heads.base.files import UserError
 from heads.base.names import CLASSIFICATION, SIDES, TASK
 from heads.cli._flags import add_path_argument, add_settings_argument, settings_of
 from heads.config.trainings import BpeSettings
@@ -18,6 +19,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Learn and write the vocabularies or the labels."""
+    if not len(arguments.side) == len(arguments.text) == len(arguments.model):
+        raise UserError("--side, --text and --model differ in number: give a text and a model for each side.")
     settings, labelled = settings_of(arguments, BpeSettings, "bpe"), arguments.settings.get(TASK) == CLASSIFICATION
     subwords = {"source": settings.source_subwords, "target": settings.target_subwords}
     for side, text, model in zip(arguments.side, arguments.text, arguments.model, strict=True):

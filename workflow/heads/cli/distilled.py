@@ -19,7 +19,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--sentences", type=int, required=True, help="number of sentences to translate")
     parser.add_argument("--after", type=int, default=0, help="number of sentences to skip first")
     add_path_argument(parser, "--text", "sentences, one per line; none: installed Python packages' documentation", "?")
-    parser.add_argument("--member", default="", help="name of the file to read if --text is an archive")
+    parser.add_argument("--member", nargs="?", help="name of the file to read if --text is an archive")
     add_path_argument(parser, "--source", "file to write: source sentences")
     add_path_argument(parser, "--target", "file to write: their translations")
     add_device_arguments(parser)

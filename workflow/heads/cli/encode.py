@@ -2,6 +2,7 @@
 
 import argparse
 
+from heads.base.files import UserError
 from heads.cli._flags import add_path_argument, add_workers_argument
 from heads.text.encoding import encode_file, opened
 
@@ -15,5 +16,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Encode and write."""
+    if not len(arguments.text) == len(arguments.bpe) == len(arguments.tokens):
+        raise UserError("--text, --bpe and --tokens differ in number: give a model and a token file for each text.")
     for text, bpe, tokens in zip(arguments.text, arguments.bpe, arguments.tokens, strict=True):
         encode_file(text, opened(bpe), tokens, arguments.threads)

@@ -9,9 +9,9 @@ from heads.cli._flags import add_path_argument
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--url", required=True, help="http(s) address of the file")
     add_path_argument(parser, "--out", "file to write")
-    parser.add_argument("--sha256", default="", help="expected checksum; none: that of the first download, recorded")
+    parser.add_argument("--sha256", nargs="?", help="expected checksum; none: that of the first download, recorded")
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Download the file."""
-    fetch(arguments.url, arguments.out, sha256=arguments.sha256 or None)
+    fetch(arguments.url, arguments.out, sha256=arguments.sha256)

@@ -10,6 +10,7 @@ from heads.base.targets import Target
 from heads.config.corpus_entries import GRAMMARS, has_gold
 from heads.config.messages import nearest
 from heads.config.sweep import in_numbers
+from heads.config.trainings import TrainingSettings
 
 FOLDERS = ("corpora", "downloads", "figures", "tables")
 """Folders of results/ that do not belong to an experiment, so that no experiment may have such a name."""
@@ -33,6 +34,15 @@ def check_together(name: str, experiment: Mapping[str, Any], config: Mapping[str
     if model["width"] % 2:
         raise UserError(f"{where}.model.width {model['width']} is odd: positions need an even width.")
     _check_import(where, experiment["baseline"])
+    training = experiment["training"]
+    if (
+        training["learning_rate_scale"]
+        and training["learning_rate"] != TrainingSettings.model_fields["learning_rate"].default
+    ):
+        raise UserError(
+            f"{where}.training has both learning_rate {training['learning_rate']} and learning_rate_scale "
+            f"{training['learning_rate_scale']}: set the latter to 0, or take the former out."
+        )
     length = experiment["baseline"]["fine_tuning_updates"] or experiment["baseline"]["updates"]
     late = [update for update in experiment["baseline"]["keep_at"] if update > length]
     if late:

@@ -221,7 +221,7 @@ class ScratchSettings(LengthSettings):
     average_last: Count = setting(5, "as in baseline")
     average_every: Count = setting(2048, "as in baseline")
     learning_rate_factor: Positive = setting(
-        1.0, "OURS: the rate as a multiple of training.learning_rate, if that is for a pretrained model"
+        1.0, "OURS: the rate as a multiple of that under training, if that is for a pretrained model"
     )
 
     def trained_by(self, training: TrainingSettings) -> TrainingSettings:

@@ -8,7 +8,8 @@ A pair is removed by the first filter that it fails:
 3. `max_words`: a side has more than `max_words` words, counted by white space.
 4. `length_ratio`: one side has more than `max_length_ratio` times as many words as the other.
 5. `min_overlap`: the relative time overlap is smaller (only if `min_overlap` is set).
-6. `duplicate`: the same source with the same target came earlier. Another translation of the same source is kept.
+6. `duplicate`: the same source with the same target came earlier. Another translation of the same source is kept:
+   it adds information, while an exact copy only counts a pair twice.
 7. `leakage`: source or target is in dev or test, ignoring case and differences in white space. With `leakage: source`
    only sources are compared: in subtitles the commonest answers would otherwise vanish from training as soon as one
    held-out line has them as its target. For lines held out for roles only the source counts under either rule, since

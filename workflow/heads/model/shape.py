@@ -199,7 +199,10 @@ def full_heads(
 
 
 def facts_of(folder: Path) -> dict[str, Any]:
-    """The facts beside a model's weights, such as its shape. Raises UserError if the file is missing or damaged."""
+    """Shape, updates, dev loss and provenance, from the file beside a model's weights.
+
+    Raises UserError if it is missing or damaged.
+    """
     facts: dict[str, Any] = read_json(folder / FACTS)
     return facts
 

@@ -1,4 +1,7 @@
-"""Prune one model on any text: train it with gates on its own outputs for the text, and a control for as long."""
+"""Prune one model on any text: train it with gates on its own outputs for the text, and a control for as long.
+
+No parallel text is needed: with fewer heads, the model is to give the same outputs as before.
+"""
 
 import multiprocessing
 from concurrent.futures import ProcessPoolExecutor

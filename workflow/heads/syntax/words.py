@@ -122,8 +122,8 @@ def usable(sentences: Iterable[Words], max_subwords: int) -> tuple[list[Words], 
     """The sentences on which heads are measured, and counts for all sentences as a row of COVERAGE_COLUMNS.
 
     Sentences with fewer than SHORTEST words (`too_short`), with more than `max_subwords` subwords (`too_long`) or with
-    a word that is not aligned (`not_aligned`) are left out, each for the first of these reasons. The other columns
-    count over all sentences.
+    a word that subwords do not cover exactly (`not_aligned`) are left out, each for the first of these reasons. The
+    other columns count over all sentences.
     """
     kept: list[Words] = []
     tally: Counter[str] = Counter()

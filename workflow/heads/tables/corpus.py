@@ -24,10 +24,8 @@ def corpus_table(experiments: Sequence[Path], corpora: Sequence[Path]) -> pd.Dat
     in `heads.tables.needs`. Words are separated by blanks. A label counts as one word and one subword. Raises UserError
     if there are more of one than of the other.
     """
-    if len(experiments) != len(corpora):
-        raise UserError("--experiments and --corpora differ in number: give one corpus folder for each experiment.")
     paper, rows = load_reference("voita_data.csv"), []
-    for experiment, corpus in zip(experiments, corpora, strict=True):
+    for experiment, corpus in _paired(experiments, corpora):
         for split in SPLITS:
             row: dict[str, object] = {"experiment": experiment.name, "corpus": corpus.name, "split": split}
             row |= _texts(corpus, split) | _subwords(experiment / "bpe", split) | _filters(corpus, split)
@@ -35,13 +33,21 @@ def corpus_table(experiments: Sequence[Path], corpora: Sequence[Path]) -> pd.Dat
     return pd.DataFrame(rows)
 
 
+def _paired(experiments: Sequence[Path], corpora: Sequence[Path]) -> list[tuple[Path, Path]]:
+    if len(experiments) != len(corpora):
+        raise UserError("--experiments and --corpora differ in number: give one corpus folder for each experiment.")
+    return list(zip(experiments, corpora, strict=True))
+
+
 def _texts(corpus: Path, split: str) -> dict[str, object]:
     row: dict[str, object] = {}
     for side in SIDES:
         with open_text(corpus / f"{split}.{side}.txt") as stream:
-            words = [len(line.split()) for line in stream]
-        row["pairs"] = len(words)
-        row[f"{side}_words_per_sentence"] = sum(words) / len(words) if words else None
+            sentences = words = 0
+            for line in stream:
+                sentences, words = sentences + 1, words + len(line.split())
+        row["pairs"] = sentences
+        row[f"{side}_words_per_sentence"] = words / sentences if sentences else None
     return row
 
 
@@ -75,10 +81,10 @@ def parser_table(experiments: Sequence[Path], corpora: Sequence[Path]) -> pd.Dat
     """A row for tags (UPOS), heads (UAS), heads with relations (LAS) and each relation, of each experiment.
 
     experiments: folders `results/EXPERIMENT`, with the gold trees as Stanza parses their words. corpora: the corpus
-    folder of each, with the gold trees. Raises UserError if one has no trees.
+    folder of each, with the gold trees. Raises UserError if one has no trees, or the numbers of folders differ.
     """
     rows = []
-    for experiment, corpus in zip(experiments, corpora, strict=True):
+    for experiment, corpus in _paired(experiments, corpora):
         gold, parsed = (read_conllu(path) for path in (corpus / "dev.conllu", experiment / "parser/stanza.conllu"))
         for row in attachment_rows(gold, parsed):
             percent = {f"{name}_percent": 100 * row[name] for name in PERCENT if row[name] is not None}

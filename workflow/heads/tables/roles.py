@@ -109,7 +109,7 @@ def roles_table(frames: Frames, figure8: pd.DataFrame) -> pd.DataFrame:
     changes = {f"heads_with_{name}": drift[name] * (1 - drift["gone"]) > 0 for name in ("new_roles", "lost_roles")}
     drifted = drift.assign(**changes).groupby(runs, sort=False)[list(changes)].sum().reset_index()
     counts = counts.merge(drifted, on=runs, how="left")
-    counts = counts.merge(_aligned(first_of(frames["coverage.tsv"], "trees")), on=runs, how="left")
+    counts = counts.merge(_covered(first_of(frames["coverage.tsv"], "trees")), on=runs, how="left")
     counts = counts.merge(_other_functions(frames), on=runs, how="left")
     return pd.concat([counts, _paper_functions(figure8, counts["live"] / counts["of"])], axis=1)
 
@@ -121,7 +121,7 @@ def _positional_on_words(roles: pd.DataFrame) -> pd.DataFrame:
     return heads.groupby(list(RUN_COLUMNS), sort=False).size().rename("positional_on_words").reset_index()
 
 
-def _aligned(coverage: pd.DataFrame) -> pd.DataFrame:
+def _covered(coverage: pd.DataFrame) -> pd.DataFrame:
     """The number of words in the trees and of aligned words; the percentage is rounded down, so 100 means all."""
     columns = ["trees", "sentences", "measured", "tree_words", "aligned_words"]
     share = [
@@ -171,7 +171,7 @@ def dependencies_table(frames: Frames, table1: pd.DataFrame) -> pd.DataFrame:
     on the first trees. Cells are empty if a relation never occurs.
     """
     roles, keys = frames["roles.tsv"], ["experiment", "seed"]
-    aligned = _aligned(first_of(frames["coverage.tsv"], "trees")).set_index(keys)
+    aligned = _covered(first_of(frames["coverage.tsv"], "trees")).set_index(keys)
     others = dict(list(_other(roles).groupby([*keys, "name"], sort=False)))
     first = first_of(roles[roles["role"] == "syntactic"], "trees")
     rows = []

@@ -37,7 +37,9 @@ KINDS = {ID: "I32", OFFSET: "I64"}
 
 
 def train_bpe(text: Path, model: Path, settings: BpeSettings, subwords: int, *, framed: bool = False) -> None:
-    """Learn a vocabulary of `subwords` subwords from a text file; `framed` if it is for examples, see `Vocabulary`.
+    """Learn a vocabulary of `subwords` subwords from a text file, and write it to `model`.
+
+    framed: for examples, see `Vocabulary`.
 
     Its first ids are the special tokens. No subword crosses a blank, so the merges depend only on how often each word
     occurs (Sennrich et al. 2016, sec. 3.2): SentencePiece is given these counts, and memory grows with the number of

@@ -48,7 +48,10 @@ def pick(name: str, threads: int) -> torch.device:
 
 
 def pick_each(names: Sequence[str], threads: int) -> list[torch.device]:
-    """The devices with these names; for `auto` alone, the CPU and any GPU. Raises UserError if one is named twice."""
+    """The devices with these names, in order; for `auto` alone, the CPU and a GPU, if there is one.
+
+    Raises UserError if a device is named twice.
+    """
     if list(names) == ["auto"]:
         names = ["cpu", "cuda"] if torch.cuda.is_available() else ["cpu"]
     if len(set(names)) < len(names):

@@ -130,7 +130,7 @@ def run_job(
         with unfinished.stopping_on_term():
             facts = train(training, _evaluation(job, model, settings, training.first), unfinished)
     except FloatingPointError as error:
-        raise UserError(f"{job.model}: {error}: lower training.learning_rate in config.yaml.") from error
+        raise UserError(f"{job.model}: {error}: lower the learning rate, under training in config.yaml.") from error
     job.processes.leave()
     if not job.processes.first:
         sys.exit()  # the first process writes the remaining outputs

@@ -8,7 +8,8 @@ has no inputs and outputs.
 import logging
 import shutil
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -163,8 +164,7 @@ def write_graph(
 ) -> None:
     """Write a graph. inputs: examples and their varying dimensions, by name. lists: names of tensors inside lists."""
     plain = [name for name, (example, _) in inputs.items() if isinstance(example, Tensor)]
-    logging.getLogger("torch.onnx").setLevel(logging.ERROR)  # it suggests libraries that it could use
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), quiet():
         warnings.simplefilter("ignore")
         torch.onnx.export(
             module.eval(),
@@ -177,6 +177,18 @@ def write_graph(
             external_data=False,
             verbose=False,
         )
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Silence torch's exporter, which suggests libraries that it could use."""
+    logger = logging.getLogger("torch.onnx")
+    before = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)
 
 
 def agreement_of_onnx(model: Transformer, folder: Path, pairs: Sequence[Pair]) -> float:
