@@ -34,11 +34,8 @@ def check_together(name: str, experiment: Mapping[str, Any], config: Mapping[str
     if model["width"] % 2:
         raise UserError(f"{where}.model.width {model['width']} is odd: positions need an even width.")
     _check_import(where, experiment["baseline"])
-    training = experiment["training"]
-    if (
-        training["learning_rate_scale"]
-        and training["learning_rate"] != TrainingSettings.model_fields["learning_rate"].default
-    ):
+    training, by_default = experiment["training"], TrainingSettings.model_fields["learning_rate"].default
+    if training["learning_rate_scale"] and training["learning_rate"] != by_default:
         raise UserError(
             f"{where}.training has both learning_rate {training['learning_rate']} and learning_rate_scale "
             f"{training['learning_rate_scale']}: set the latter to 0, or take the former out."

@@ -1,8 +1,9 @@
 """Build plain text from a `corpora:` entry: `{train,dev,test}.{source,target}.txt` and the filter table.
 
 Beside them it writes `roles.source.txt`: the source lines that a corpus in files holds out for the roles of heads,
-which are in no training pair; empty if none is held out. Labelled examples have their own filters, see `heads.corpus.examples`. Translations are
-streamed; memory holds the fingerprints of dev and test, the held-out pairs and a Bloom filter against duplicates.
+which are in no training pair; empty if none is held out. Labelled examples have their own filters, see
+`heads.corpus.examples`. Translations are streamed; memory holds the fingerprints of dev and test, the held-out pairs
+and a Bloom filter against duplicates.
 """
 
 from collections import Counter
