@@ -119,6 +119,7 @@ UNMARKED: list[tuple[str, Any, str]] = [
         "multi30k",
         r"demo\.roles\.trees names stanza, but corpora\.multi30k has no gold trees .*: name own, .* under trees\.$",
     ),
+    ("training.learning_rate_scale", 4, r"demo\.training has both learning_rate 0\.00866 and .*_scale 4: set the"),
     ("training.warmup_updates", 3.0, r"training\.warmup_updates is 3\.0, but must be of type integer\.$"),
     ("translate.length_penalty", float("inf"), r"translate\.length_penalty is inf, but must be of type number\.$"),
     ("lrp.stabiliser", float("nan"), r"lrp\.stabiliser is nan, but must be of type number\.$"),
