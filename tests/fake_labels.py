@@ -62,8 +62,8 @@ def _told(path: Path) -> None:
         if row.get("attention", "all") in ("enc_self", "all")
     ]
     if path.name.startswith("ablation"):
-        beside = {"matthews": 0.7, "matthews_change": 0.01, "matthews_p_value": 0.5}
-        rows = [{**row, **beside} for row in rows]
+        beside = {"matthews": 0.7, "matthews_change": 0.01}
+        rows = [{**row, **beside, "matthews_p_value": 0.001 if row["head"] == "0" else 0.5} for row in rows]
     write_tsv(path, rows, tuple(rows[0]))
 
 

@@ -242,6 +242,11 @@ def test_what_is_not_as_it_was_sealed_is_refused(change: dict[str, Any], parts: 
         unsealed(sealed(CONTENT, [b"xyz"]) | change, [parts])
 
 
+def test_what_was_never_sealed_is_refused_where_a_seal_must_be() -> None:
+    with pytest.raises(ValueError, match="checksum"):
+        unsealed(CONTENT, [b"xyz"])
+
+
 def test_json_may_be_sealed_or_not_and_a_wrong_seal_names_the_file(tmp_path: Path) -> None:
     path = tmp_path / "some.json"
     for write in (write_json, write_sealed_json):

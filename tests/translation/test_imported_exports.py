@@ -129,7 +129,7 @@ def test_ctranslate2_gives_every_subword_our_probability_and_its_page_tells_how_
     model = load_folder(folder)
     known = load_vocabularies(folder, model)
     pairs = [*pairs_of(model, known[0], ()), *pairs_of(model, known[0], TEXTS)]
-    assert agreement_of_ctranslate2(model, known, tmp_path / "fast", pairs) < 1e-4
+    assert agreement_of_ctranslate2(model, known, tmp_path / "fast", pairs) < (2e-5 if family == "marian" else 1e-4)
     page = (tmp_path / "fast/README.md").read_text(encoding="utf-8")
     script = re.findall(r"```python\n(.*?)```", page, re.DOTALL)[0]
     script = script.replace('["A sentence.", "Another one."]', repr(TEXTS)).replace(
@@ -157,7 +157,8 @@ def test_graphs_give_every_subword_our_probability_and_their_script_translates_a
     export(folder, tmp_path / "graphs", "onnx")
     model = load_folder(folder)
     known = load_vocabularies(folder, model)
-    assert agreement_of_onnx(model, tmp_path / "graphs", pairs_of(model, known[0], TEXTS)) < 1e-4
+    pairs = [*pairs_of(model, known[0], ()), *pairs_of(model, known[0], TEXTS)]
+    assert agreement_of_onnx(model, tmp_path / "graphs", pairs) < (2e-5 if family == "marian" else 1e-4)
     texts = [text for text, ids in zip(TEXTS, known[0].encode(TEXTS), strict=True) if length_limit(len(ids)) < 64]
     page = (tmp_path / "graphs/README.md").read_text(encoding="utf-8")
     _, *words = next(line for line in page.splitlines() if "translate.py --" in line).split(" <")[0].split()
