@@ -67,7 +67,7 @@ def test_an_exported_model_translates_by_the_installed_command(installed: Path, 
 
 @pytest.mark.parametrize(
     ("stage", "package", "extra"),
-    [("table", "pandas", "training"), ("figure", "seaborn", "figures"), ("selection", "pulp", "training")],
+    [("table", "pandas", "training"), ("figure", "seaborn", "figures")],
 )
 def test_a_package_that_was_not_installed_is_one_sentence_with_what_to_install(
     installed: Path, stage: str, package: str, extra: str
@@ -75,6 +75,15 @@ def test_a_package_that_was_not_installed_is_one_sentence_with_what_to_install(
     code = f"import sys; sys.modules['{package}'] = None; from heads.__main__ import main"
     done = run(installed, [sys.executable, "-c", f"{code}; sys.exit(main(['{stage}', '-h']))"])
     assert (done.returncode, done.stderr) == (1, f"error: {package} is not installed: pip install 'heads[{extra}]'\n")
+
+
+def test_so_is_one_that_only_one_way_to_choose_heads_needs(installed: Path) -> None:
+    code = "import sys; sys.modules['pulp'] = None; import heads.cli.selection as stage, heads.__main__ as m; "
+    code += "from heads.pruning.selection import keep_optimal; "
+    code += "stage.run = lambda _: keep_optimal({('enc_self', 0, 0): 1.0}, 1, {}); "
+    code += "sys.exit(m.main(['selection', '--settings', '{}', '--baseline', 'x', '--out', 'y']))"
+    done = run(installed, [sys.executable, "-c", code])
+    assert (done.returncode, done.stderr) == (1, "error: pulp is not installed: pip install 'heads[training]'\n")
 
 
 def test_a_model_is_inspected_by_the_installed_command(installed: Path, tmp_path: Path) -> None:

@@ -92,12 +92,12 @@ def test_roles_are_measured_on_its_own_word_pieces(folder: Path, tmp_path: Path)
     words = [("the", 3, "det"), ("white", 3, "amod"), ("house", 0, "root")]
     tree = place([(word, word, "X", head, relation, True) for word, head, relation in words])
     write_conllu(tmp_path / "gold.conllu", [tree] * 3)
-    made = [f"--{name}={tmp_path / name}" for name in ("out", "alignment", "positions")]
+    made = [f"--{name}={tmp_path / name}" for name in ("out", "coverage", "positions")]
     read = ["--model", str(folder / "baseline"), "--source-bpe", str(folder / "bpe/source.model")]
     read += ["--train-source", str(folder / "bpe/train.source.safetensors")]
     read += ["--trees", f"gold={tmp_path / 'gold.conllu'}"]
     run(folder, "roles", *read, *made, "--device", "cpu")
-    (told,) = read_tsv(tmp_path / "alignment")
+    (told,) = read_tsv(tmp_path / "coverage")
     assert [told[name] for name in ("sentences", "measured", "tree_words", "aligned_words")] == ["3", "3", "9", "9"]
 
 

@@ -179,7 +179,7 @@ def test_a_loss_that_is_no_number_stops_the_training_within_three_updates(result
     status, said = Command(words, tmp_path / "said.txt").end()
     last = said.splitlines()[-1]
     stopped = re.fullmatch(
-        rf"error: {re.escape(str(tmp_path / 'run'))}: .* update (\d+): lower training\.learning_rate .*", last
+        rf"error: {re.escape(str(tmp_path / 'run'))}: .* update (\d+): lower the learning rate, .*", last
     )
     assert status == 1 and stopped and int(stopped[1]) <= 3 and "Traceback" not in said
     assert not (tmp_path / "run/model.safetensors").exists()
@@ -193,7 +193,7 @@ def test_weights_that_are_no_numbers_are_never_saved_over_the_last_good_state(
     status, said = Command(words, tmp_path / "said.txt", Fault(spoil_after=update)).end()
     last = said.splitlines()[-1]
     assert status == 1 and "Traceback" not in said
-    assert re.fullmatch(rf"error: .* after update {update}: lower training\.learning_rate .*", last)
+    assert re.fullmatch(rf"error: .* after update {update}: lower the learning rate, .*", last)
     assert not (tmp_path / "run/model.safetensors").exists()
     status, said = Command(words, tmp_path / "said.txt").end()
     assert status == 0 and f"resumed at update {update - 1}\n" in said

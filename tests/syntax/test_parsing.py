@@ -270,13 +270,15 @@ def test_a_damaged_model_is_told_with_its_folder(trained: Path) -> None:
 
 
 def test_the_table_of_the_parser_gathers_the_scores_of_experiments(tmp_path: Path) -> None:
-    header = "measure\trelation\tgold\tparsed\tcorrect\tprecision\trecall\tf1\n"
-    for name, correct in (("a", 3), ("b", 1)):
-        (tmp_path / name / "parser").mkdir(parents=True)
-        share = "\t".join([str(correct / 4)] * 3)
-        rows = f"LAS\t\t4\t4\t{correct}\t{share}\nrelation\tobj\t1\t0\t0\t\t0\t0\n"
-        (tmp_path / name / "parser" / "scores.tsv").write_text(header + rows, encoding="utf-8")
-    folders = [str(tmp_path / name) for name in "ab"]
-    assert main(["table", "--name", "parser", "--experiments", *folders, "--out", str(tmp_path / "out.tsv")]) == 0
+    def tree(*heads: int) -> Sentence:
+        return place([(word, word, "X", head, "dep", True) for word, head in zip("abcd", heads, strict=True)])
+
+    folders = [tmp_path / "a", tmp_path / "b"]
+    for folder, heads in zip(folders, ((0, 1, 1, 1), (0, 1, 2, 3)), strict=True):
+        write_conllu(folder / "dev.conllu", [tree(0, 1, 1, 1)])
+        write_conllu(folder / "parser/stanza.conllu", [tree(*heads)])
+    words = ["--experiments", *folders, "--corpora", *folders, "--out", tmp_path / "out.tsv"]
+    assert main(["table", "--name", "parser", *map(str, words)]) == 0
     found = [(row["experiment"], row["measure"], row["f1_percent"]) for row in read_tsv(tmp_path / "out.tsv")]
-    assert found == [("a", "LAS", "75.0"), ("a", "relation", "0.0"), ("b", "LAS", "25.0"), ("b", "relation", "0.0")]
+    assert [row for row in found if row[1] == "LAS"] == [("a", "LAS", "100.0"), ("b", "LAS", "50.0")]
+    assert main(["table", "--name", "parser", *map(str, [*words[:3], *words[4:5], *words[6:]])]) == 1
