@@ -12,6 +12,7 @@ from heads.training.devices import label_of, pick
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the flags."""
     add_masking_arguments(parser)
     add_path_argument(parser, "--dev-source", "token file of the dev sentences")
     add_path_argument(parser, "--dev-references", "plain text of their translations")

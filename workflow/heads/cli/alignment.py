@@ -9,6 +9,7 @@ from heads.corpus.annotations import alignment_of, write_alignment
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the flags."""
     add_settings_argument(parser, "one entry of corpora")
     parser.add_argument("--split", choices=SPLITS, required=True, help="split whose pairs are aligned")
     add_path_argument(parser, "--downloads", "folder of the downloaded files")

@@ -14,6 +14,7 @@ from heads.training.devices import label_of, pick
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the flags."""
     add_analysis_arguments(parser)
     for side in ("source", "target"):
         add_path_argument(parser, f"--{side}-bpe", f"{side} SentencePiece model")

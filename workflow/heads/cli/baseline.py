@@ -17,6 +17,7 @@ from heads.training.job import run_job
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the flags."""
     add_training_arguments(parser)
     add_path_argument(parser, "--checkpoints", "folder to write, with checkpoints of the training")
 

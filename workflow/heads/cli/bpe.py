@@ -11,6 +11,7 @@ from heads.text.vocabulary import train_bpe
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the flags."""
     add_settings_argument(parser)
     parser.add_argument("--side", choices=SIDES, nargs="+", required=True, help="source, target or both")
     add_path_argument(parser, "--text", "training text of each side", nargs="+")

@@ -15,6 +15,7 @@ from heads.training.devices import label_of, pick
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the flags."""
     add_masking_arguments(parser)
     add_path_argument(parser, "--checkpoints", "folder of the training's checkpoints")
     add_path_argument(parser, "--dev-source", "token file that importance is measured on")

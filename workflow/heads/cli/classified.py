@@ -14,6 +14,7 @@ from heads.training.devices import label_of, pick
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the flags."""
     add_masking_arguments(parser)
     add_path_argument(parser, "--predictions", "labels to write, one per line")
     add_path_argument(parser, "--accuracy", "score to write, JSON")

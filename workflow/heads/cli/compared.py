@@ -11,6 +11,7 @@ from heads.config.analyses import SelectionSettings
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the flags."""
     add_settings_argument(parser)
     add_path_argument(parser, "--baseline", "folder of the unpruned run")
     parser.add_argument("--runs", type=Path, nargs="*", default=[], help="folders of the runs to compare with it")

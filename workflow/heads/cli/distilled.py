@@ -15,6 +15,7 @@ from heads.translation.stream import open_translator
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the flags."""
     add_path_argument(parser, "--model", "folder of the model, as written by import")
     parser.add_argument("--sentences", type=int, required=True, help="number of sentences to translate")
     parser.add_argument("--after", type=int, default=0, help="number of sentences to skip first")

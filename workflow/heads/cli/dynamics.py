@@ -17,6 +17,7 @@ from heads.training.devices import label_of, pick
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the flags."""
     add_roles_arguments(parser)
     add_path_argument(parser, "--checkpoints", "folder of the training's checkpoints")
     add_path_argument(parser, "--source", "token file of the sentences for confidence")

@@ -8,6 +8,7 @@ from heads.text.encoding import encode_file, opened
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the flags."""
     add_path_argument(parser, "--text", "one sentence, example or label per line", nargs="+")
     add_path_argument(parser, "--bpe", "SentencePiece model or labels of each text", nargs="+")
     add_path_argument(parser, "--tokens", "token file of each, to write", nargs="+")

@@ -16,6 +16,7 @@ from heads.tables.reading import load_runs
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the flags."""
     parser.add_argument("--runs", required=True, nargs="+", type=Path, help="folders results/EXPERIMENT/RUN")
     parser.add_argument("--tables", nargs="*", type=Path, default=[], help="files table_NAME.tsv")
     parser.add_argument(

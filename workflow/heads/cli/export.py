@@ -17,6 +17,7 @@ from heads.translation.to_ctranslate2 import QUANTIZATIONS
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the flags."""
     add_model_argument(parser)
     parser.add_argument("-o", "--output", type=Path, required=True, help="folder to write")
     parser.add_argument(

@@ -52,6 +52,7 @@ FIGURES: dict[str, Callable[..., Figure]] = {
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the flags."""
     parser.add_argument("--name", required=True, choices=FIGURES, help="which figure")
     parser.add_argument(
         "--runs",

@@ -14,6 +14,7 @@ from heads.training.job import frozen_beside, pruning_of, run_job
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the flags."""
     add_gate_arguments(parser)
     add_path_argument(parser, "--start-model", "folder of the trained model to start from")
 

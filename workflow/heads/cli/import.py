@@ -13,6 +13,7 @@ from heads.translation.opening import fetched, import_any
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the flags."""
     parser.add_argument(
         "model",
         help="a folder (Marian, save_pretrained), a name on the hub, or a Firefox translator such as firefox/en-de",

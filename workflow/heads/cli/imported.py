@@ -16,6 +16,7 @@ from heads.translation.opening import READERS, Wishes
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the flags."""
     add_training_arguments(parser)
     add_path_argument(parser, "--checkpoints", "folder to write, with checkpoints of the training")
 

@@ -10,6 +10,7 @@ from heads.translation.opening import READERS, Wishes
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the flags."""
     add_settings_argument(parser)
     add_path_argument(parser, "--out-folder", "folder to write both vocabularies into")
 

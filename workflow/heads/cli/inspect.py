@@ -14,6 +14,7 @@ from heads.one_model.measuring import STEPS, Text
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the flags."""
     add_model_argument(parser)
     parser.add_argument("text", type=Path, help="text to read, one sentence or example per line")
     parser.add_argument("-o", "--output", type=Path, required=True, help="page to write, such as heads.html")

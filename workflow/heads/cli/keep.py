@@ -7,6 +7,7 @@ from heads.base.keeping import keep
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the flags."""
     parser.add_argument(
         "--experiment", required=True, help="a finished one; call this in the folder where Snakemake ran"
     )

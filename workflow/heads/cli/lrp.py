@@ -13,6 +13,7 @@ from heads.training.devices import label_of, pick
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the flags."""
     add_measure_arguments(parser)
     add_path_argument(parser, "--conservation", "table to write: how much each sub-layer keeps")
 

@@ -16,6 +16,7 @@ from heads.training.devices import label_of, pick
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the flags."""
     add_analysis_arguments(parser)
     add_path_argument(parser, "--source-bpe", "source SentencePiece model")
     add_path_argument(parser, "--target-bpe", "SentencePiece model of the target side, or its labels")

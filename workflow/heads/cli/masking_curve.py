@@ -11,6 +11,7 @@ from heads.training.devices import label_of, pick
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the flags."""
     add_masking_arguments(parser)
     add_path_argument(parser, "--importance", "table of the importance stage")
     add_path_argument(parser, "--ablation-dev", "table of heads masked alone on dev")

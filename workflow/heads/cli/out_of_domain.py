@@ -7,6 +7,7 @@ from heads.corpus.build import build_out_of_domain
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the flags."""
     add_settings_argument(parser, "one entry of corpora")
     add_path_argument(parser, "--downloads", "folder of the downloaded files")
     add_path_argument(parser, "--out-folder", "folder for the two texts")

@@ -11,6 +11,7 @@ from heads.training.devices import label_of, pick
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the flags."""
     add_path_argument(parser, "--model", "folder of Stanza models")
     parser.add_argument("--language", required=True, help="language of the models, such as en")
     words = parser.add_mutually_exclusive_group(required=True)

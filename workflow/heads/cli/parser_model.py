@@ -10,6 +10,7 @@ from heads.training.devices import label_of, pick
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the flags."""
     add_settings_argument(parser)
     add_path_argument(parser, "--trees", "treebank to learn from, CoNLL-U")
     parser.add_argument("--language", required=True, help="language of the treebank, such as en")

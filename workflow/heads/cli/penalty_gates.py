@@ -15,6 +15,7 @@ from heads.training.job import pruning_of, run_job
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the flags."""
     add_gate_arguments(parser)
     add_path_argument(parser, "--unpruned", "folder of the baseline, for its shape")
 

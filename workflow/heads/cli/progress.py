@@ -11,6 +11,7 @@ once for each job that has ended: half a minute of computing for 200 jobs. Every
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the flags."""
     parser.add_argument("--cores", default="2", help="cores for Snakemake")
     parser.add_argument("snakemake", nargs="*", help="further arguments for Snakemake, after --")
 

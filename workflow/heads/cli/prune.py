@@ -21,6 +21,7 @@ from heads.translation.opening import opened
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the flags."""
     add_model_argument(parser)
     parser.add_argument("text", type=Path, help="text to read, one sentence or example per line; a tenth is held out")
     parser.add_argument("-o", "--output", type=Path, required=True, help="folder to write, with a page beside it")

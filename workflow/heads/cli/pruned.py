@@ -7,6 +7,7 @@ from heads.pruning.removal import remove_closed
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the flags."""
     add_path_argument(parser, "--start-model", "folder of the model trained with gates")
     add_path_argument(parser, "--gates", "its table of gates")
     add_path_argument(parser, "--model", "folder to write the smaller model into")

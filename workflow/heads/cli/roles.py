@@ -15,6 +15,7 @@ from heads.training.devices import label_of, pick
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the flags."""
     add_roles_arguments(parser)
     add_path_argument(parser, "--coverage", "table to write: counts of sentences measured and left out")
     add_path_argument(parser, "--positions", "table to write: positions of the dependents of each relation")

@@ -21,6 +21,7 @@ SCORES = (("BLEU", "bleu", "signature"), ("chrF", "chrf", "chrf_signature"))
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the flags."""
     add_analysis_arguments(parser)
     add_path_argument(parser, "--source", "token file of the source side")
     parser.add_argument("--text", type=Path, help="plain text of the source side, to score as if it were a translation")

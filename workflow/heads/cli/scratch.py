@@ -15,6 +15,7 @@ from heads.training.job import run_job
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the flags."""
     add_training_arguments(parser)
     add_path_argument(parser, "--unpruned", "folder of the baseline, for its shape")
     add_path_argument(parser, "--heads", "table of the heads that the pruned model kept")

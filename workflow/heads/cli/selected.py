@@ -14,6 +14,7 @@ from heads.training.job import run_job
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the flags."""
     add_training_arguments(parser)
     add_path_argument(parser, "--start-model", "folder of the trained model to start from")
     add_path_argument(parser, "--heads", "table of the heads to keep")

@@ -10,6 +10,7 @@ from heads.pruning.selection import COLUMNS, read_measured, selection_rows
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the flags."""
     add_settings_argument(parser)
     add_path_argument(parser, "--baseline", "folder of the unpruned run and its measures")
     parser.add_argument("--targets", nargs="*", default=[], help="choices to make, such as example_layer-9 random2-12")

@@ -12,6 +12,7 @@ from heads.training.devices import label_of, pick_each
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the flags."""
     add_settings_argument(parser)
     add_path_argument(parser, "--baseline", "folder of the unpruned run")
     parser.add_argument("--runs", type=Path, nargs="+", required=True, help="folders of the runs to compare with it")

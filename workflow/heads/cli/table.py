@@ -10,6 +10,7 @@ from heads.tables.gathering import TABLES, gathered, write_frame
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the flags."""
     parser.add_argument("--name", required=True, choices=[*TABLES, "corpus", "parser"], help="which table")
     parser.add_argument(
         "--runs",

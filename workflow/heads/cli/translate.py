@@ -22,6 +22,7 @@ BLOCK_LINES = 1000
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the flags."""
     add_model_argument(parser)
     parser.add_argument("--references", type=Path, help="score the translations against these lines, at the end")
     parser.add_argument("--beam", type=count, help="beam size; 1 is greedy (default: as when the model was scored)")

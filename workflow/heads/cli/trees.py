@@ -11,6 +11,7 @@ from heads.syntax.conllu import write_conllu
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the flags."""
     add_settings_argument(parser, "one entry of corpora")
     parser.add_argument("--split", choices=("train", "dev", "test"), required=True, help="split whose trees to write")
     add_path_argument(parser, "--downloads", "folder of the downloaded files")

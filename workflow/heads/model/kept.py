@@ -65,12 +65,15 @@ class OwnPast(Kept):
         return self.written.first(end)
 
     def tensors(self) -> dict[str, Tensor]:
+        """See `Kept`."""
         return self.written.tensors()
 
     def filled(self, tensors: Sequence[Tensor]) -> Kept:
+        """See `Kept`."""
         return OwnPast(KeyValues(*tensors)) if tensors else self
 
     def tidy(self, rows: Tensor, places: Tensor) -> None:
+        """See `Kept`."""
         self.written = self.written.taken(rows, places)
 
 
@@ -82,12 +85,15 @@ class OfMemory(Kept):
     of_source = True
 
     def tensors(self) -> dict[str, Tensor]:
+        """See `Kept`."""
         return self.attended.tensors()
 
     def filled(self, tensors: Sequence[Tensor]) -> Kept:
+        """See `Kept`."""
         return OfMemory(KeyValues(*tensors)) if tensors else self
 
     def keep(self, rows: Tensor) -> None:
+        """See `Kept`."""
         self.attended = self.attended.rows(rows)
 
 
@@ -98,13 +104,17 @@ class Recurrent(Kept):
     state: Tensor
 
     def tensors(self) -> dict[str, Tensor]:
+        """See `Kept`."""
         return {"state": self.state}
 
     def filled(self, tensors: Sequence[Tensor]) -> Kept:
+        """See `Kept`."""
         return Recurrent(*tensors)
 
     def reorder(self, parents: Tensor) -> None:
+        """See `Kept`."""
         self.state = self.state.gather(1, parents[:, :, None].expand_as(self.state))
 
     def keep(self, rows: Tensor) -> None:
+        """See `Kept`."""
         self.state = self.state[rows]

@@ -109,9 +109,11 @@ class SelfAttention(SubLayer):
         return attended(self, states, None, seen, None if self.causal else seen.mask, causal=self.causal)
 
     def start(self, memory: Tensor, hypotheses: int) -> OwnPast:
+        """See `SubLayer`."""
         return OwnPast.empty(memory, self.attention.heads, self.attention.head_width, hypotheses)
 
     def step(self, states: Tensor, kept: Kept, now: Step) -> Tensor:
+        """See `SubLayer`."""
         if self.attention.heads == 0:
             return self.residual.leave(states, self.attention.without_heads(states))
         assert isinstance(kept, OwnPast)
@@ -128,14 +130,17 @@ class CrossAttention(SubLayer):
     attention: Attention
 
     def forward(self, states: Tensor, seen: Pass) -> Tensor:
+        """See `SubLayer`."""
         assert seen.memory is not None
         memory = self.attention.project(seen.memory) if self.attention.heads else None
         return attended(self, states, memory, seen, seen.mask)
 
     def start(self, memory: Tensor, hypotheses: int) -> OfMemory:
+        """See `SubLayer`."""
         return OfMemory(self.attention.project(memory).contiguous())
 
     def step(self, states: Tensor, kept: Kept, now: Step) -> Tensor:
+        """See `SubLayer`."""
         assert isinstance(kept, OfMemory)
         return attended(self, states, kept.attended, now, now.mask)
 
@@ -167,12 +172,15 @@ class Recurrence(SubLayer):
     ssru: Ssru
 
     def forward(self, states: Tensor, seen: Pass) -> Tensor:
+        """See `SubLayer`."""
         return self.residual.leave(states, self.ssru(self.residual.enter(states)))
 
     def start(self, memory: Tensor, hypotheses: int) -> Recurrent:
+        """See `SubLayer`."""
         return Recurrent(memory.new_zeros(memory.shape[0], hypotheses, memory.shape[-1]))
 
     def step(self, states: Tensor, kept: Kept, now: Step) -> Tensor:
+        """See `SubLayer`."""
         assert isinstance(kept, Recurrent)
         change, kept.state = self.ssru.step(self.residual.enter(states), kept.state)
         return self.residual.leave(states, change)
@@ -204,6 +212,7 @@ class FeedForwardPart(SubLayer):
     feedforward: FeedForward
 
     def forward(self, states: Tensor, seen: Pass) -> Tensor:
+        """See `SubLayer`."""
         return self.residual.leave(states, self.feedforward(self.residual.enter(states)))
 
 

@@ -126,6 +126,7 @@ class HeadGates(TrainableGates):
                 self.log_alpha[f"{kind}:{layer}"] = nn.Parameter(torch.full((len(live),), shape.log_alpha_init))
 
     def sampled(self, generator: torch.Generator) -> dict[str, list[Tensor]]:
+        """See `TrainableGates`."""
         return self._each(
             lambda a: sample(a, torch.rand(a.shape, generator=generator, device=a.device), self.shape), self.log_alpha
         )
@@ -146,15 +147,19 @@ class HeadGates(TrainableGates):
         return found
 
     def binary(self) -> dict[str, list[Tensor]]:
+        """See `TrainableGates`."""
         return self._each(Tensor.float, self.open_heads())
 
     def logits(self) -> dict[str, list[Tensor]]:
+        """See `TrainableGates`."""
         return self._each(lambda log_alpha: log_alpha, self.log_alpha)
 
     def chances(self) -> dict[str, list[Tensor]]:
+        """See `TrainableGates`."""
         return self._each(lambda log_alpha: probability_open(log_alpha, self.shape), self.log_alpha)
 
     def between(self) -> dict[str, list[Tensor]]:
+        """See `TrainableGates`."""
         return self._each(lambda log_alpha: strictly_between(log_alpha, self.shape), self.log_alpha)
 
     def _each(

@@ -56,11 +56,13 @@ class DrivenPenalty(Penalty):
         ]
 
     def forward(self, gates: TrainableGates) -> Tensor:
+        """See `Penalty`."""
         parts = [lam * gates.expected_open(budget.kinds) for lam, budget in zip(self.lam, self.budgets, strict=True)]
         return torch.stack(parts).sum()
 
     @torch.no_grad()
     def adjust(self, gates: TrainableGates, done: float) -> None:
+        """See `Penalty`."""
         for index, (budget, heads) in enumerate(zip(self.budgets, self.heads, strict=True)):
             wanted = heads - (heads - budget.keep) * min(1.0, done / self.DESCENT)
             excess = (gates.expected_open(budget.kinds).double() - wanted) / max(heads, 1)

@@ -93,6 +93,7 @@ class SubsetGates(TrainableGates):
         return self._by_layer(exact_top(self.weights.detach(), self.budget))
 
     def logits(self) -> dict[str, list[Tensor]]:
+        """See `TrainableGates`."""
         return self._by_layer(self.weights)
 
     def chances(self) -> dict[str, list[Tensor]]:

@@ -35,29 +35,35 @@ class PlainRatio(Rule):
 
     @property
     def conservation(self) -> str:
+        """See `Rule`."""
         return "unstable" if self.through_softmax else "shares"
 
     def top(self, weight: Tensor, bias: Tensor, states: Tensor, logits: Tensor) -> tuple[Tensor, Tensor]:
+        """See `Rule`."""
         scale = logits / stabilised(logits - bias, self.stabiliser)
         return weight * scale[:, :, None], torch.zeros_like(logits)
 
     def linear(self, weight: Tensor, bias: Tensor | None, inputs: Tensor, outputs: Tensor) -> Back:
+        """See `Rule`."""
         if bias is None and not (outputs == 0).any():  # outputs closed by a ReLU have nothing to distribute
             return lambda multiplier, account: multiplier @ weight
         share = self._share(inputs @ weight.T, outputs)
         return lambda multiplier, account: share(multiplier, account) @ weight
 
     def norm(self, norm: nn.LayerNorm, inputs: Tensor) -> Back:
+        """See `Rule`."""
         slope, centred = slope_of(norm, inputs)
         share = self._share(centred * slope, centred * slope + norm.bias, slope)
 
         def back(multiplier: Tensor, account: Account) -> Tensor:
+            """The multiplier of the input, from that of the output."""
             multiplier = share(multiplier, account)
             return multiplier - multiplier.mean(-1, keepdim=True)
 
         return back
 
     def attention(self, seen: Attended) -> AttentionBack:
+        """See `Rule`."""
         if not self.through_softmax:
             return self.weighting(seen)
         # Each score counts twice, once for its query and once for its key.
@@ -67,6 +73,7 @@ class PlainRatio(Rule):
         share = self._share(contributed, seen.outputs.transpose(1, 2))
 
         def back(multiplier: Tensor, account: Account) -> AtAttention:
+            """The multiplier at each part of attention, from that of the output."""
             part, multiplier = seen.part(multiplier), share(multiplier, account)
             _, at_scores = part.through_weights(multiplier)
             return AtAttention(part.at_values(multiplier), *part.at_keys_and_queries(at_scores))
@@ -83,6 +90,7 @@ class PlainRatio(Rule):
         lost = outputs * nothing if nothing.any() else None
 
         def share(multiplier: Tensor, account: Account) -> Tensor:
+            """The multiplier per unit of contribution, from that of the output."""
             if lost is not None:
                 account.absorb((multiplier * first(lost, multiplier)).flatten(3).sum(-1))
             return multiplier * first(scale, multiplier)
@@ -106,12 +114,14 @@ class PlainProduct(PlainRatio):
     through_softmax: bool = True
 
     def attention(self, seen: Attended) -> AttentionBack:
+        """See `Rule`."""
         at_sums = shared(seen.weights[..., None], seen.values[:, :, None], self.stabiliser)
         products = shared(seen.queries[:, :, :, None], seen.keys[:, :, None], self.stabiliser)
         summed = seen.queries @ seen.keys.transpose(-1, -2)
         at_scores = products / stabilised(summed, self.stabiliser)[..., None]
 
         def back(multiplier: Tensor, account: Account) -> AtAttention:
+            """The multiplier at each part of attention, from that of the output."""
             part = seen.part(multiplier)
             cut = (slice(len(multiplier)), slice(None), *(slice(size) for size in part.weights.shape[2:]))
             at_weights = torch.einsum("bgqhe,bhqke->bghqk", multiplier, at_sums[cut])
@@ -143,14 +153,17 @@ class AttnLrp(Rule):
     through_softmax: bool = True
 
     def top(self, weight: Tensor, bias: Tensor, states: Tensor, logits: Tensor) -> tuple[Tensor, Tensor]:
+        """See `Rule`."""
         return weight, bias
 
     def linear(self, weight: Tensor, bias: Tensor | None, inputs: Tensor, outputs: Tensor) -> Back:
+        """See `Rule`."""
         # Without a ReLU, an output of exactly zero also counts as closed; it has no relevance anyway.
         closed = outputs == 0
         shut = (~closed).to(outputs) if closed.any() else None
 
         def back(multiplier: Tensor, account: Account) -> Tensor:
+            """The multiplier of the input, from that of the output."""
             if shut is not None:
                 multiplier = multiplier * first(shut, multiplier)
             if bias is not None:
@@ -160,9 +173,11 @@ class AttnLrp(Rule):
         return back
 
     def norm(self, norm: nn.LayerNorm, inputs: Tensor) -> Back:
+        """See `Rule`."""
         slope, _ = slope_of(norm, inputs)
 
         def back(multiplier: Tensor, account: Account) -> Tensor:
+            """The multiplier of the input, from that of the output."""
             account.absorb(multiplier @ norm.bias)
             multiplier = multiplier * first(slope, multiplier)
             return multiplier - multiplier.mean(-1, keepdim=True)
@@ -170,12 +185,14 @@ class AttnLrp(Rule):
         return back
 
     def attention(self, seen: Attended) -> AttentionBack:
+        """See `Rule`."""
         if not self.through_softmax:
             return self.weighting(seen)
         scores = seen.scores
         constant = seen.weights * (1 - scores + (seen.weights * scores).sum(-1, keepdim=True))
 
         def back(multiplier: Tensor, account: Account) -> AtAttention:
+            """The multiplier at each part of attention, from that of the output."""
             part, multiplier = seen.part(multiplier), multiplier / 2
             at_weights, at_scores = part.through_weights(multiplier)
             queries, keys = part.weights.shape[2:]

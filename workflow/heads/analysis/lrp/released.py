@@ -49,6 +49,7 @@ class Voita2019(Rule):
     conservation = "rescaled"
 
     def worth(self, values: Tensor) -> Tensor:
+        """See `Rule`."""
         return torch.ones_like(values)
 
     def settled(self, before: Tensor, after: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
@@ -61,29 +62,36 @@ class Voita2019(Rule):
         raise UserError("the rule voita-2019 does not support recurrent decoders: remove it from lrp.rules.")
 
     def activation(self, sums: Tensor, hidden: Tensor) -> Back:
+        """See `Rule`."""
         return unchanged
 
     def top(self, weight: Tensor, bias: Tensor, states: Tensor, logits: Tensor) -> tuple[Tensor, Tensor]:
+        """See `Rule`."""
         contributions = (states + self.eps) * weight.clamp(min=self.eps)
         received = (contributions / contributions.sum(-1, keepdim=True)).abs()
         return received / (received.sum(-1, keepdim=True) + self.eps), torch.zeros_like(logits)
 
     def linear(self, weight: Tensor, bias: Tensor | None, inputs: Tensor, outputs: Tensor) -> Back:
+        """See `Rule`."""
         raising, moved = weight.clamp(min=self.eps), inputs + self.eps
         sums = moved @ raising.T
 
         def back(relevance: Tensor, account: Account) -> Tensor:
+            """The relevance of the input, from that of the output."""
             received = first(moved, relevance) * ((relevance / first(sums, relevance)) @ raising)
             return self._cropped([received], relevance, account)[0]
 
         return back
 
     def norm(self, norm: nn.LayerNorm, inputs: Tensor) -> Back:
+        """See `Rule`."""
         return unchanged
 
     def add(self, stream: Tensor, change: Tensor) -> Fork:
+        """See `Rule`."""
 
         def back(relevance: Tensor, account: Account) -> tuple[Tensor, Tensor]:
+            """The relevance of both inputs, from that of the output."""
             moved = [first(part, relevance) + self.eps for part in (stream, change)]
             per_unit = relevance / (moved[0] + moved[1])
             at_stream, at_change = self._cropped([part * per_unit for part in moved], relevance, account)
@@ -92,9 +100,11 @@ class Voita2019(Rule):
         return back
 
     def attention(self, seen: Attended) -> AttentionBack:
+        """See `Rule`."""
         moved = self._moved(seen)
 
         def back(relevance: Tensor, account: Account) -> AtAttention:
+            """The relevance at each part of attention, from that of the output."""
             part = moved.part(relevance)
             per_unit = relevance / part.outputs.transpose(1, 2)[:, None]
             _, at_scores = part.through_weights(per_unit)

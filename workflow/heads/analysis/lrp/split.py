@@ -116,6 +116,7 @@ class SignSplit(Rule):
         kept = ended if ended.any() else None
 
         def split(multiplier: Tensor, account: Account) -> tuple[Tensor, Tensor | None]:
+            """Relevance per unit of raising and of lowering contributions, None for the latter under z-plus."""
             if kept is not None:
                 account.absorb((multiplier * first(kept, multiplier)).flatten(3).sum(-1))
             lowering = None if down is None else multiplier * first(down, multiplier)
@@ -128,6 +129,7 @@ class SignSplit(Rule):
         return lambda multiplier, account: split_map.back(first(inputs, multiplier), *split(multiplier, account))
 
     def top(self, weight: Tensor, bias: Tensor, states: Tensor, logits: Tensor) -> tuple[Tensor, Tensor]:
+        """See `Rule`."""
         contributions = weight * states
         raised, lowered = (part.sum(-1) for part in signs(contributions))
         account = Account(torch.zeros_like(logits)[:, None])
@@ -138,6 +140,7 @@ class SignSplit(Rule):
         return weight * multiplier, account.absorbed[:, 0]
 
     def linear(self, weight: Tensor, bias: Tensor | None, inputs: Tensor, outputs: Tensor) -> Back:
+        """See `Rule`."""
         if (inputs < 0).any():
             return self._through(matrix(weight), inputs, outputs)
         # After a ReLU a weight's sign alone decides, which saves half of the products.
@@ -145,20 +148,24 @@ class SignSplit(Rule):
         split = self._split(inputs @ above.T, inputs @ below.T, outputs)
 
         def back(multiplier: Tensor, account: Account) -> Tensor:
+            """The multiplier of the input, from that of the output."""
             up, down = split(multiplier, account)
             return up @ above if down is None else up @ above + down @ below
 
         return back
 
     def norm(self, norm: nn.LayerNorm, inputs: Tensor) -> Back:
+        """See `Rule`."""
         slope, centred = slope_of(norm, inputs)
         return self._through(normalisation(slope), inputs, centred * slope + norm.bias)
 
     def add(self, stream: Tensor, change: Tensor) -> Fork:
+        """See `Rule`."""
         raised, lowered = (one + other for one, other in zip(signs(stream), signs(change), strict=True))
         split = self._split(raised, lowered, stream + change)
 
         def back(multiplier: Tensor, account: Account) -> tuple[Tensor, Tensor]:
+            """The multiplier of both inputs, from that of the output."""
             up, down = split(multiplier, account)
             down = torch.zeros_like(up) if down is None else down
             parts = (first(part, multiplier) for part in (stream, change))
@@ -168,6 +175,7 @@ class SignSplit(Rule):
         return back
 
     def attention(self, seen: Attended) -> AttentionBack:
+        """See `Rule`."""
         raised, lowered = (seen.weights @ part for part in signs(seen.values))
         softmax = ThroughSoftmax(seen) if self.through_softmax else None
         if softmax is not None:
@@ -175,6 +183,7 @@ class SignSplit(Rule):
         split = self._split(raised.transpose(1, 2), lowered.transpose(1, 2), seen.outputs.transpose(1, 2))
 
         def back(multiplier: Tensor, account: Account) -> AtAttention:
+            """The multiplier at each part of attention, from that of the output."""
             part = seen.part(multiplier)
             up, down = split(multiplier, account)
             values = part.values.transpose(1, 2)[:, None]
@@ -185,6 +194,7 @@ class SignSplit(Rule):
         return back
 
     def weighting(self, seen: Attended) -> AttentionBack:
+        """See `Rule`."""
         return replace(self, through_softmax=False).attention(seen)
 
 
