@@ -46,7 +46,7 @@ PREFIX = ">>deu<<"
 
 @pytest.fixture(scope="module", params=KINDS)
 def imported(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
-    """The family, and the folder of an imported model that was pruned unevenly and fine-tuned."""
+    """The family, and the folder of an imported model that was pruned unevenly and, but for Marian, fine-tuned."""
     folder, family = tmp_path_factory.mktemp("imported"), request.param.partition(",")[0]
     if family == "marian":
         save_tokeniser(folder / "theirs", languages=[PREFIX])
@@ -56,7 +56,7 @@ def imported(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
     import_again(family, folder / "theirs", folder / "ours")
     model = prune(load_folder(folder / "ours"), CUT)
     draw = torch.Generator().manual_seed(5)
-    for value in model.parameters():
+    for value in model.parameters() if family != "marian" else ():
         if value.requires_grad:
             value.data += 0.1 * torch.randn(value.shape, generator=draw)
     save_ours(model, folder / "ours", {"experiment": "imported", "run": "cut"}, provenance())
@@ -129,7 +129,7 @@ def test_ctranslate2_gives_every_subword_our_probability_and_its_page_tells_how_
     model = load_folder(folder)
     known = load_vocabularies(folder, model)
     pairs = [*pairs_of(model, known[0], ()), *pairs_of(model, known[0], TEXTS)]
-    assert agreement_of_ctranslate2(model, known, tmp_path / "fast", pairs) < (2e-5 if family == "marian" else 1e-4)
+    assert agreement_of_ctranslate2(model, known, tmp_path / "fast", pairs) < (1e-5 if family == "marian" else 1e-4)
     page = (tmp_path / "fast/README.md").read_text(encoding="utf-8")
     script = re.findall(r"```python\n(.*?)```", page, re.DOTALL)[0]
     script = script.replace('["A sentence.", "Another one."]', repr(TEXTS)).replace(
