@@ -12,6 +12,7 @@ from types import ModuleType
 
 from heads import cli
 from heads.base.files import UserError
+from heads.base.outputs import check_outputs
 from heads.base.provenance import record
 
 GROUPS = {
@@ -73,6 +74,7 @@ def run(words: list[str]) -> int:
     stage = parser.parse_args(words[:1]).stage
     module, own = command(stage, program)
     given = own.parse_args(words[1:])
+    check_outputs(vars(given))
     try:
         device = module.run(given)
         sys.stdout.flush()

@@ -1,16 +1,37 @@
 """Flags that several commands share."""
 
 import argparse
+from collections.abc import Callable
 from pathlib import Path
 
 from heads.base.files import settings_given
 from heads.base.names import PAPER_CORPORA, SCOPES, WMT
+from heads.base.outputs import DECLARED, FILE, FOLDER, Output
 from heads.config.settings import Section, section
 
 
 def add_path_argument(parser: argparse.ArgumentParser, name: str, what: str, nargs: str | None = None) -> None:
     """Declare a required flag that names a file or folder; with nargs "+" one or more. With "?" it is optional."""
     parser.add_argument(name, type=Path, nargs=nargs, required=nargs != "?", help=what)
+
+
+def add_output_argument(
+    parser: argparse.ArgumentParser,
+    *names: str,
+    what: str,
+    kind: str = FILE,
+    nargs: str | None = None,
+    default: Path | None = None,
+    required: bool = True,
+    beside: Callable[[Path], Path] | None = None,
+) -> None:
+    """Declare a flag that names a file or folder to write, which is checked before the work begins.
+
+    kind, beside: as in `heads.base.outputs.Output`.
+    """
+    flag = parser.add_argument(*names, type=Path, nargs=nargs, default=default, required=required, help=what)
+    declared = {**(parser.get_default(DECLARED) or {}), flag.dest: Output(names[-1], kind, beside)}
+    parser.set_defaults(**{DECLARED: declared})
 
 
 def add_settings_argument(parser: argparse.ArgumentParser, what: str = "settings of the stage") -> None:
@@ -37,7 +58,7 @@ def add_measure_arguments(parser: argparse.ArgumentParser) -> None:
     add_analysis_arguments(parser)
     add_path_argument(parser, "--source", "token file of the source sentences")
     add_path_argument(parser, "--target", "token file of the reference translations")
-    add_path_argument(parser, "--out", "table of heads to write")
+    add_output_argument(parser, "--out", what="table of heads to write")
 
 
 def add_workers_argument(parser: argparse.ArgumentParser) -> None:
@@ -119,7 +140,7 @@ def add_roles_arguments(parser: argparse.ArgumentParser) -> None:
         help="parsed source sentences, CoNLL-U, for one or more names under trees in the settings",
     )
     add_path_argument(parser, "--train-source", "token file for subword frequencies")
-    add_path_argument(parser, "--out", "table to write")
+    add_output_argument(parser, "--out", what="table to write")
 
 
 def add_training_arguments(parser: argparse.ArgumentParser) -> None:
@@ -128,8 +149,8 @@ def add_training_arguments(parser: argparse.ArgumentParser) -> None:
     add_path_argument(parser, "--data", "folder of the bpe stage")
     add_path_argument(parser, "--references", "plain text of the dev targets, for BLEU")
     parser.add_argument("--seed", type=int, required=True)
-    add_path_argument(parser, "--model", "folder to write the model into")
-    add_path_argument(parser, "--history", "training log to write, JSON lines")
+    add_output_argument(parser, "--model", what="folder to write the model into", kind=FOLDER)
+    add_output_argument(parser, "--history", what="training log to write, JSON lines")
     parser.add_argument(
         "--save-every-seconds",
         type=float,
@@ -152,5 +173,5 @@ def add_gate_arguments(parser: argparse.ArgumentParser) -> None:
         help="a penalty in nats per target token per head, lam-0.05; or a number of heads to keep in the "
         "scope, keep-12, for each kind of attention, keep-4-6-8, or by differentiable subset pruning, dsp-12",
     )
-    add_path_argument(parser, "--heads", "table of the gates to write")
-    add_path_argument(parser, "--gates-log", "log of the gates closing to write, JSON lines")
+    add_output_argument(parser, "--heads", what="table of the gates to write")
+    add_output_argument(parser, "--gates-log", what="log of the gates closing to write, JSON lines")

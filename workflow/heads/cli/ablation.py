@@ -6,7 +6,7 @@ from functools import partial
 from heads.analysis.ablation import CHOICE_COLUMNS, ablation_rows, choice_rows, columns_of, kept_alone, masked_alone
 from heads.analysis.masking import answers_of, load_with_heads, read_text
 from heads.base.files import write_tsv
-from heads.cli._flags import add_masking_arguments, add_path_argument, settings_of
+from heads.cli._flags import add_masking_arguments, add_output_argument, add_path_argument, settings_of
 from heads.config.analyses import AblationSettings
 from heads.training.devices import label_of, pick
 
@@ -16,11 +16,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_masking_arguments(parser)
     add_path_argument(parser, "--dev-source", "token file of the dev sentences")
     add_path_argument(parser, "--dev-references", "plain text of their translations")
-    add_path_argument(parser, "--masked", "table to write: each head masked, on test")
-    add_path_argument(parser, "--masked-dev", "the same on dev")
-    add_path_argument(parser, "--alone", "table to write: each head alone in its layer, on test")
-    add_path_argument(parser, "--alone-dev", "the same on dev")
-    add_path_argument(parser, "--layers", "table to write: each layer with its best head only")
+    add_output_argument(parser, "--masked", what="table to write: each head masked, on test")
+    add_output_argument(parser, "--masked-dev", what="table to write: the same on dev")
+    add_output_argument(parser, "--alone", what="table to write: each head alone in its layer, on test")
+    add_output_argument(parser, "--alone-dev", what="table to write: the same on dev")
+    add_output_argument(parser, "--layers", what="table to write: each layer with its best head only")
 
 
 def run(arguments: argparse.Namespace) -> str:

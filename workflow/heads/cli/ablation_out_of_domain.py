@@ -5,7 +5,7 @@ import argparse
 from heads.analysis.ablation import ablation_rows, columns_of, masked_alone
 from heads.analysis.masking import answers_of, load_with_heads, read_text
 from heads.base.files import write_tsv
-from heads.cli._flags import add_masking_arguments, add_path_argument, settings_of
+from heads.cli._flags import add_masking_arguments, add_output_argument, settings_of
 from heads.config.analyses import AblationSettings
 from heads.training.devices import label_of, pick
 
@@ -13,7 +13,7 @@ from heads.training.devices import label_of, pick
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the flags."""
     add_masking_arguments(parser)
-    add_path_argument(parser, "--masked", "table to write: each head masked")
+    add_output_argument(parser, "--masked", what="table to write: each head masked")
 
 
 def run(arguments: argparse.Namespace) -> str:

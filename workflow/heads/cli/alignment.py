@@ -3,7 +3,7 @@
 import argparse
 
 from heads.base.names import SIDES, SPLITS
-from heads.cli._flags import add_path_argument, add_settings_argument
+from heads.cli._flags import add_output_argument, add_path_argument, add_settings_argument
 from heads.config.corpus_entries import parse_corpus
 from heads.corpus.annotations import alignment_of, write_alignment
 
@@ -15,9 +15,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_path_argument(parser, "--downloads", "folder of the downloaded files")
     for side in SIDES:
         add_path_argument(parser, f"--{side}", f"plain text of the {side} side of the split")
-    add_path_argument(parser, "--links", "file to write: links in Pharaoh format, one line per pair")
+    add_output_argument(parser, "--links", what="file to write: links in Pharaoh format, one line per pair")
     for side in SIDES:
-        add_path_argument(parser, f"--{side}-words", "file to write: the text with spaces between its words")
+        add_output_argument(parser, f"--{side}-words", what="file to write: the text with spaces between its words")
 
 
 def run(arguments: argparse.Namespace) -> None:

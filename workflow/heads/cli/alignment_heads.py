@@ -5,7 +5,7 @@ import argparse
 from heads.analysis.alignment_heads import COLUMNS, alignment_heads, golds_of
 from heads.analysis.attention_weights import attend_to_source
 from heads.base.files import write_tsv
-from heads.cli._flags import add_analysis_arguments, add_path_argument, settings_of
+from heads.cli._flags import add_analysis_arguments, add_output_argument, add_path_argument, settings_of
 from heads.config.analyses import AlignmentHeadsSettings
 from heads.model.folder import load_folder
 from heads.syntax.pharaoh import aligned_pairs, lines_of
@@ -21,7 +21,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         add_path_argument(parser, f"--{side}", f"plain text of the {side} sentences")
         add_path_argument(parser, f"--{side}-words", "the same with spaces between the words that links count")
     add_path_argument(parser, "--links", "word alignment in Pharaoh format, one line per pair")
-    add_path_argument(parser, "--out", "table to write")
+    add_output_argument(parser, "--out", what="table to write")
 
 
 def run(arguments: argparse.Namespace) -> str:

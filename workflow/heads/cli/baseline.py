@@ -5,7 +5,8 @@ import argparse
 import torch
 
 from heads.base.names import SIDES
-from heads.cli._flags import add_path_argument, add_training_arguments, settings_of
+from heads.base.outputs import FOLDER
+from heads.cli._flags import add_output_argument, add_training_arguments, settings_of
 from heads.cli._job import job_of
 from heads.config.trainings import ModelSettings, TrainingSettings, UnprunedSettings
 from heads.model.folder import model_of
@@ -19,7 +20,7 @@ from heads.training.job import run_job
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the flags."""
     add_training_arguments(parser)
-    add_path_argument(parser, "--checkpoints", "folder to write, with checkpoints of the training")
+    add_output_argument(parser, "--checkpoints", what="folder to write, with checkpoints of the training", kind=FOLDER)
 
 
 def run(arguments: argparse.Namespace) -> str:

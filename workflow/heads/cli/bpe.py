@@ -4,7 +4,7 @@ import argparse
 
 from heads.base.files import UserError
 from heads.base.names import CLASSIFICATION, SIDES, TASK
-from heads.cli._flags import add_path_argument, add_settings_argument, settings_of
+from heads.cli._flags import add_output_argument, add_path_argument, add_settings_argument, settings_of
 from heads.config.trainings import BpeSettings
 from heads.text.labels import learn_labels
 from heads.text.vocabulary import train_bpe
@@ -15,7 +15,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_settings_argument(parser)
     parser.add_argument("--side", choices=SIDES, nargs="+", required=True, help="source, target or both")
     add_path_argument(parser, "--text", "training text of each side", nargs="+")
-    add_path_argument(parser, "--model", "SentencePiece model of each, to write", nargs="+")
+    add_output_argument(parser, "--model", what="SentencePiece model of each, to write", nargs="+")
 
 
 def run(arguments: argparse.Namespace) -> None:

@@ -5,7 +5,7 @@ import argparse
 from heads.analysis.masking import answers_of, load_with_heads, read_text
 from heads.analysis.masking_curve import CHECKPOINT_COLUMNS, checkpoint_rows
 from heads.base.files import write_tsv
-from heads.cli._flags import add_masking_arguments, add_path_argument, settings_of
+from heads.cli._flags import add_masking_arguments, add_output_argument, add_path_argument, settings_of
 from heads.config.analyses import CheckpointsSettings, ImportanceSettings
 from heads.config.trainings import TrainingSettings
 from heads.text.batches import measured_pairs, pairs_of
@@ -22,7 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_path_argument(parser, "--dev-target", "token file of its reference translations")
     add_path_argument(parser, "--train-source", "token file of the training source, to count epochs")
     add_path_argument(parser, "--train-target", "token file of the training target")
-    add_path_argument(parser, "--out", "table to write")
+    add_output_argument(parser, "--out", what="table to write")
 
 
 def run(arguments: argparse.Namespace) -> str:

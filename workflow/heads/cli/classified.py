@@ -7,7 +7,7 @@ from heads.analysis.masking import answers_of, read_text
 from heads.analysis.metrics import labels_scored
 from heads.base.files import write_json, write_lines
 from heads.base.provenance import made_by
-from heads.cli._flags import add_masking_arguments, add_path_argument, settings_of
+from heads.cli._flags import add_masking_arguments, add_output_argument, settings_of
 from heads.config.analyses import TranslateSettings
 from heads.model.folder import load_classifier
 from heads.training.devices import label_of, pick
@@ -16,8 +16,8 @@ from heads.training.devices import label_of, pick
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the flags."""
     add_masking_arguments(parser)
-    add_path_argument(parser, "--predictions", "labels to write, one per line")
-    add_path_argument(parser, "--accuracy", "score to write, JSON")
+    add_output_argument(parser, "--predictions", what="labels to write, one per line")
+    add_output_argument(parser, "--accuracy", what="score to write, JSON")
 
 
 def run(arguments: argparse.Namespace) -> str:

@@ -6,7 +6,7 @@ from pathlib import Path
 from heads.analysis.choices import COMPARED_COLUMNS, compared_rows, metric_of
 from heads.base.files import read_lines, write_tsv
 from heads.base.runs import name_of
-from heads.cli._flags import add_path_argument, add_settings_argument, settings_of
+from heads.cli._flags import add_output_argument, add_path_argument, add_settings_argument, settings_of
 from heads.config.analyses import SelectionSettings
 
 
@@ -16,7 +16,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_path_argument(parser, "--baseline", "folder of the unpruned run")
     parser.add_argument("--runs", type=Path, nargs="*", default=[], help="folders of the runs to compare with it")
     add_path_argument(parser, "--references", "plain text of the target side")
-    add_path_argument(parser, "--out", "table to write")
+    add_output_argument(parser, "--out", what="table to write")
 
 
 def run(arguments: argparse.Namespace) -> None:

@@ -2,7 +2,8 @@
 
 import argparse
 
-from heads.cli._flags import add_path_argument, add_settings_argument, add_workers_argument
+from heads.base.outputs import FOLDER
+from heads.cli._flags import add_output_argument, add_path_argument, add_settings_argument, add_workers_argument
 from heads.corpus.build import build
 
 
@@ -10,7 +11,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the flags."""
     add_settings_argument(parser, "one entry of corpora")
     add_path_argument(parser, "--downloads", "folder of the downloaded files")
-    add_path_argument(parser, "--out-folder", "folder for the texts and filters.tsv")
+    add_output_argument(parser, "--out-folder", what="folder for the texts and filters.tsv", kind=FOLDER)
     add_workers_argument(parser)
 
 

@@ -5,7 +5,7 @@ import sys
 from functools import partial
 from pathlib import Path
 
-from heads.cli._flags import add_device_arguments, add_path_argument
+from heads.cli._flags import add_device_arguments, add_output_argument, add_path_argument
 from heads.config.corpus_parts import FileSpec
 from heads.corpus.documentation import documentation
 from heads.corpus.pairs import read_text
@@ -21,8 +21,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--after", type=int, default=0, help="number of sentences to skip first")
     add_path_argument(parser, "--text", "sentences, one per line; none: installed Python packages' documentation", "?")
     parser.add_argument("--member", nargs="?", help="name of the file to read if --text is an archive")
-    add_path_argument(parser, "--source", "file to write: source sentences")
-    add_path_argument(parser, "--target", "file to write: their translations")
+    add_output_argument(parser, "--source", what="file to write: source sentences")
+    add_output_argument(parser, "--target", what="file to write: their translations")
     add_device_arguments(parser)
 
 

@@ -3,7 +3,7 @@
 import argparse
 
 from heads.base.files import UserError
-from heads.cli._flags import add_path_argument, add_workers_argument
+from heads.cli._flags import add_output_argument, add_path_argument, add_workers_argument
 from heads.text.encoding import encode_file, opened
 
 
@@ -11,7 +11,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the flags."""
     add_path_argument(parser, "--text", "one sentence, example or label per line", nargs="+")
     add_path_argument(parser, "--bpe", "SentencePiece model or labels of each text", nargs="+")
-    add_path_argument(parser, "--tokens", "token file of each, to write", nargs="+")
+    add_output_argument(parser, "--tokens", what="token file of each, to write", nargs="+")
     add_workers_argument(parser)
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pandas as pd
 
 from heads.base.files import write_text
-from heads.cli._flags import add_path_argument
+from heads.cli._flags import add_output_argument
 from heads.config.settings import gates_given
 from heads.explore.content import content
 from heads.explore.needs import EXPLORED
@@ -23,7 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--gates", required=True, type=gates_given, help="hard_concrete settings of each experiment's gates, JSON"
     )
     parser.add_argument("--figures", nargs="*", type=Path, default=[], help="figures that claims link to")
-    add_path_argument(parser, "--out", "the HTML file to write")
+    add_output_argument(parser, "--out", what="the HTML file to write")
 
 
 def run(arguments: argparse.Namespace) -> None:

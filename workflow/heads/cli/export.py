@@ -8,7 +8,8 @@ import sys
 from pathlib import Path
 
 from heads.base.files import UserError, read_lines
-from heads.cli._flags import add_model_argument, languages_of
+from heads.base.outputs import NEW_FOLDER
+from heads.cli._flags import add_model_argument, add_output_argument, languages_of
 from heads.model.shape import shape_of
 from heads.translation.encoders_alone import export_any
 from heads.translation.export import FORMATS
@@ -19,7 +20,7 @@ from heads.translation.to_ctranslate2 import QUANTIZATIONS
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the flags."""
     add_model_argument(parser)
-    parser.add_argument("-o", "--output", type=Path, required=True, help="folder to write")
+    add_output_argument(parser, "-o", "--output", what="folder to write", kind=NEW_FOLDER)
     parser.add_argument(
         "--format", choices=FORMATS, default=FORMATS[0], help="format to write; default: folder, our own"
     )

@@ -3,13 +3,13 @@
 import argparse
 
 from heads.base.fetch import fetch
-from heads.cli._flags import add_path_argument
+from heads.cli._flags import add_output_argument
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the flags."""
     parser.add_argument("--url", required=True, help="http(s) address of the file")
-    add_path_argument(parser, "--out", "file to write")
+    add_output_argument(parser, "--out", what="file to write")
     parser.add_argument("--sha256", nargs="?", help="expected checksum; none: that of the first download, recorded")
 
 

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 from heads.base.files import UserError
 from heads.base.runs import run_of
-from heads.cli._flags import add_compared_argument, add_path_argument
+from heads.cli._flags import add_compared_argument, add_output_argument
 from heads.config.settings import gates_given
 from heads.figures.cross_attention import alignment_heads, cross_attention
 from heads.figures.dependencies import dependency_scores, relative_positions
@@ -64,11 +64,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     settings = f"hard_concrete settings by experiment, JSON (for {', '.join(FROM_SETTINGS)})"
     parser.add_argument("--gates", type=gates_given, nargs="?", help=settings)
     add_compared_argument(parser)
-    add_path_argument(parser, "--out-pdf", "the PDF to write")
-    add_path_argument(parser, "--out-png", "the PNG to write")
-    parser.add_argument(
-        "--out-gif", type=Path, nargs="?", help=f"the animation to write as well (for {', '.join(ANIMATED)})"
-    )
+    add_output_argument(parser, "--out-pdf", what="the PDF to write")
+    add_output_argument(parser, "--out-png", what="the PNG to write")
+    what = f"the animation to write as well (for {', '.join(ANIMATED)})"
+    add_output_argument(parser, "--out-gif", what=what, nargs="?", required=False)
 
 
 def run(arguments: argparse.Namespace) -> None:

@@ -5,10 +5,10 @@ heads import firefox/en-pt -o my-model
 
 import argparse
 import sys
-from pathlib import Path
 
 from heads.base.names import TRANSLATION
-from heads.cli._flags import add_language_arguments, languages_of
+from heads.base.outputs import NEW_FOLDER
+from heads.cli._flags import add_language_arguments, add_output_argument, languages_of
 from heads.translation.opening import fetched, import_any
 
 
@@ -18,7 +18,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "model",
         help="a folder (Marian, save_pretrained), a name on the hub, or a Firefox translator such as firefox/en-de",
     )
-    parser.add_argument("-o", "--output", type=Path, help="folder to write; without it, the model is only fetched")
+    what = "folder to write; without it, the model is only fetched"
+    add_output_argument(parser, "-o", "--output", what=what, kind=NEW_FOLDER, required=False)
     add_language_arguments(parser)
     parser.add_argument(
         "--labels", nargs="+", default=(), help="labels of a BERT, in its classifier's order, if it does not name them"

@@ -3,8 +3,9 @@
 import argparse
 
 from heads.base.names import TASK, TRANSLATION
+from heads.base.outputs import FOLDER
 from heads.base.seals import sha256_of
-from heads.cli._flags import add_path_argument, add_training_arguments, settings_of
+from heads.cli._flags import add_output_argument, add_training_arguments, settings_of
 from heads.cli._job import job_of
 from heads.config.trainings import BaselineSettings, TrainingSettings
 from heads.formats.registry import format_of
@@ -18,7 +19,7 @@ from heads.translation.opening import READERS, Wishes
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the flags."""
     add_training_arguments(parser)
-    add_path_argument(parser, "--checkpoints", "folder to write, with checkpoints of the training")
+    add_output_argument(parser, "--checkpoints", what="folder to write, with checkpoints of the training", kind=FOLDER)
 
 
 def run(arguments: argparse.Namespace) -> str:

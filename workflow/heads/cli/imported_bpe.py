@@ -3,7 +3,8 @@
 import argparse
 
 from heads.base.names import TASK, TRANSLATION
-from heads.cli._flags import add_path_argument, add_settings_argument, settings_of
+from heads.base.outputs import FOLDER
+from heads.cli._flags import add_output_argument, add_settings_argument, settings_of
 from heads.config.trainings import BaselineSettings
 from heads.formats.registry import format_of
 from heads.translation.opening import READERS, Wishes
@@ -12,7 +13,7 @@ from heads.translation.opening import READERS, Wishes
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the flags."""
     add_settings_argument(parser)
-    add_path_argument(parser, "--out-folder", "folder to write both vocabularies into")
+    add_output_argument(parser, "--out-folder", what="folder to write both vocabularies into", kind=FOLDER)
 
 
 def run(arguments: argparse.Namespace) -> None:

@@ -7,9 +7,9 @@ import argparse
 import sys
 from pathlib import Path
 
-from heads.base.files import UserError, read_lines, write_text
-from heads.cli._flags import add_device_arguments, add_model_argument, languages_of
-from heads.one_model.inspecting import inspect, progress
+from heads.base.files import read_lines, write_text
+from heads.cli._flags import add_device_arguments, add_model_argument, add_output_argument, languages_of
+from heads.one_model.inspecting import inspect, progress, table_beside
 from heads.one_model.measuring import STEPS, Text
 
 
@@ -17,7 +17,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the flags."""
     add_model_argument(parser)
     parser.add_argument("text", type=Path, help="text to read, one sentence or example per line")
-    parser.add_argument("-o", "--output", type=Path, required=True, help="page to write, such as heads.html")
+    what = "page to write, such as heads.html, with a table beside it"
+    add_output_argument(parser, "-o", "--output", what=what, beside=table_beside)
     parser.add_argument("--references", type=Path, help="translations or labels of the text; default: the model's own")
     parser.add_argument("--trees", type=Path, help="treebank of the source language, CoNLL-U, for syntactic heads")
     parser.add_argument(
@@ -43,9 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Measure, write page and table, and say where they are."""
-    table = arguments.output.with_suffix(".tsv")
-    if table == arguments.output:
-        raise UserError(f"{arguments.output} is the name of the table: give the page a name that ends in .html.")
+    table = table_beside(arguments.output)
     sentences = read_lines(arguments.text)[: arguments.sentences]
     references = arguments.references and read_lines(arguments.references)[: arguments.sentences]
     with progress(sys.stderr, len(STEPS) + arguments.causal) as report:

@@ -4,6 +4,8 @@ import argparse
 from pathlib import Path
 
 from heads.base.keeping import keep
+from heads.base.outputs import FOLDER
+from heads.cli._flags import add_output_argument
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -11,7 +13,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--experiment", required=True, help="a finished one; call this in the folder where Snakemake ran"
     )
-    parser.add_argument("--to", type=Path, default=Path("docs/measured"), help="the folder to keep it in")
+    what = "the folder to keep it in"
+    add_output_argument(parser, "--to", what=what, kind=FOLDER, default=Path("docs/measured"), required=False)
 
 
 def run(arguments: argparse.Namespace) -> None:

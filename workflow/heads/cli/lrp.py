@@ -4,7 +4,7 @@ import argparse
 
 from heads.analysis.lrp.rows import COLUMNS, CONSERVATION_COLUMNS, generated, relevance_rows
 from heads.base.files import write_tsv
-from heads.cli._flags import add_measure_arguments, add_path_argument, settings_of
+from heads.cli._flags import add_measure_arguments, add_output_argument, settings_of
 from heads.config.analyses import LrpSettings
 from heads.model.folder import load_model
 from heads.text.batches import measured_pairs
@@ -15,7 +15,7 @@ from heads.training.devices import label_of, pick
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the flags."""
     add_measure_arguments(parser)
-    add_path_argument(parser, "--conservation", "table to write: how much each sub-layer keeps")
+    add_output_argument(parser, "--conservation", what="table to write: how much each sub-layer keeps")
 
 
 def run(arguments: argparse.Namespace) -> str:

@@ -6,7 +6,7 @@ import sys
 
 from heads.analysis.maps_of_text import maps_of_lines, maps_of_sentences, read_examples, read_sentences
 from heads.base.files import UserError, write_text
-from heads.cli._flags import add_analysis_arguments, add_path_argument, settings_of
+from heads.cli._flags import add_analysis_arguments, add_output_argument, add_path_argument, settings_of
 from heads.config.analyses import MapsSettings, TranslateSettings
 from heads.model.folder import load_model
 from heads.model.transformer import Transformer
@@ -27,7 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_path_argument(parser, "--labels", "for examples: the correct label of each line", "?")
     add_path_argument(parser, "--trees", "for examples, if known: the trees of their sentences in order, CoNLL-U", "?")
-    add_path_argument(parser, "--out", "JSON file to write")
+    add_output_argument(parser, "--out", what="JSON file to write")
 
 
 def run(arguments: argparse.Namespace) -> str:

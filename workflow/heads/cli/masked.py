@@ -5,7 +5,7 @@ import argparse
 from heads.analysis.choices import MASKED_COLUMNS, choices_of, masked_rows
 from heads.analysis.masking import answers_of, read_text
 from heads.base.files import read_tsv, write_tsv
-from heads.cli._flags import add_masking_arguments, add_path_argument, settings_of
+from heads.cli._flags import add_masking_arguments, add_output_argument, add_path_argument, settings_of
 from heads.config.analyses import SelectionSettings, TranslateSettings
 from heads.model.folder import load_model
 from heads.training.devices import label_of, pick
@@ -15,7 +15,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the flags."""
     add_masking_arguments(parser)
     add_path_argument(parser, "--selection", "table of the heads that each choice keeps")
-    add_path_argument(parser, "--out", "table to write")
+    add_output_argument(parser, "--out", what="table to write")
 
 
 def run(arguments: argparse.Namespace) -> str:

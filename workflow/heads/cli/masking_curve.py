@@ -5,7 +5,7 @@ import argparse
 from heads.analysis.masking import answers_of, load_with_heads, read_text
 from heads.analysis.masking_curve import COLUMNS, curve_rows, walks_of
 from heads.base.files import read_tsv, write_tsv
-from heads.cli._flags import add_masking_arguments, add_path_argument, settings_of
+from heads.cli._flags import add_masking_arguments, add_output_argument, add_path_argument, settings_of
 from heads.config.analyses import MaskingCurveSettings
 from heads.training.devices import label_of, pick
 
@@ -16,7 +16,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_path_argument(parser, "--importance", "table of the importance stage")
     add_path_argument(parser, "--ablation-dev", "table of heads masked alone on dev")
     add_path_argument(parser, "--ablation-test", "table of heads masked alone on test")
-    add_path_argument(parser, "--out", "table to write")
+    add_output_argument(parser, "--out", what="table to write")
 
 
 def run(arguments: argparse.Namespace) -> str:

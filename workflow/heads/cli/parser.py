@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from heads.cli._flags import add_device_arguments, add_path_argument
+from heads.cli._flags import add_device_arguments, add_output_argument, add_path_argument
 from heads.syntax.conllu import read_conllu, write_conllu
 from heads.syntax.parsing import open_models, parse
 from heads.syntax.tokenising import read_text
@@ -17,7 +17,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     words = parser.add_mutually_exclusive_group(required=True)
     words.add_argument("--trees", type=Path, help="trees, CoNLL-U, whose words are parsed again")
     words.add_argument("--text", type=Path, help="plain text, one sentence per line, to tokenise and parse")
-    add_path_argument(parser, "--parsed", "CoNLL-U file to write")
+    add_output_argument(parser, "--parsed", what="CoNLL-U file to write")
     add_device_arguments(parser)
 
 

@@ -2,7 +2,14 @@
 
 import argparse
 
-from heads.cli._flags import add_device_arguments, add_path_argument, add_settings_argument, settings_of
+from heads.base.outputs import FOLDER
+from heads.cli._flags import (
+    add_device_arguments,
+    add_output_argument,
+    add_path_argument,
+    add_settings_argument,
+    settings_of,
+)
 from heads.config.trainings import ParserSettings
 from heads.syntax.conllu import read_conllu
 from heads.syntax.parsing import train_models
@@ -14,7 +21,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_settings_argument(parser)
     add_path_argument(parser, "--trees", "treebank to learn from, CoNLL-U")
     parser.add_argument("--language", required=True, help="language of the treebank, such as en")
-    add_path_argument(parser, "--model", "folder of models to write")
+    add_output_argument(parser, "--model", what="folder of models to write", kind=FOLDER)
     add_device_arguments(parser)
 
 

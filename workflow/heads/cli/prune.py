@@ -9,10 +9,11 @@ import sys
 from functools import partial
 from pathlib import Path
 
-from heads.base.files import UserError, read_lines, write_text
-from heads.cli._flags import add_device_arguments, add_model_argument, languages_of
+from heads.base.files import read_lines, write_text
+from heads.base.outputs import NEW_FOLDER
+from heads.cli._flags import add_device_arguments, add_model_argument, add_output_argument, languages_of
 from heads.one_model.inspecting import shown_name
-from heads.one_model.prune_report import pruned_page, report_lines, wish_of
+from heads.one_model.prune_report import page_beside, pruned_page, report_lines, wish_of
 from heads.one_model.shrinking import heads_of, shrunk, speed_won
 from heads.one_model.workplace import Workplace, fingerprint_of, splits_of
 from heads.translation.encoders_alone import export_any
@@ -24,7 +25,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the flags."""
     add_model_argument(parser)
     parser.add_argument("text", type=Path, help="text to read, one sentence or example per line; a tenth is held out")
-    parser.add_argument("-o", "--output", type=Path, required=True, help="folder to write, with a page beside it")
+    what = "folder to write, with a page beside it"
+    add_output_argument(parser, "-o", "--output", what=what, kind=NEW_FOLDER, beside=page_beside)
     size = parser.add_mutually_exclusive_group(required=True)
     size.add_argument("--keep", help="number of heads to keep, such as 24; encoder=12 prunes only the encoder")
     size.add_argument(
@@ -40,8 +42,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Prune, write the folder, and report loss and speed-up; if interrupted, the same command resumes."""
-    if arguments.output.exists():
-        raise UserError(f"{arguments.output} is already there: delete it or give another folder.")
     wish, lines = wish_of(arguments.keep, arguments.loss, arguments.updates), read_lines(arguments.text)
     splits = splits_of(lines, arguments.sentences)
     languages = languages_of(arguments)
@@ -56,7 +56,7 @@ def run(arguments: argparse.Namespace) -> None:
     smaller, lost, tried = shrunk(place, wish, arguments.device, arguments.threads, report)
     shown = pruned_page(place, shown_name(arguments.model), wish.scope, tried, arguments.device, report)
     export_any(smaller, arguments.output, arguments.format)
-    write_text(arguments.output.with_name(f"{arguments.output.name}.html"), shown)
+    write_text(page_beside(arguments.output), shown)
     for line in report_lines(place, wish.scope, lost, speed_won(place, smaller, arguments.device, 1)):
         report(line)
     place.remove()

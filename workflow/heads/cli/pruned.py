@@ -2,7 +2,8 @@
 
 import argparse
 
-from heads.cli._flags import add_path_argument
+from heads.base.outputs import FOLDER
+from heads.cli._flags import add_output_argument, add_path_argument
 from heads.pruning.removal import remove_closed
 
 
@@ -10,8 +11,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the flags."""
     add_path_argument(parser, "--start-model", "folder of the model trained with gates")
     add_path_argument(parser, "--gates", "its table of gates")
-    add_path_argument(parser, "--model", "folder to write the smaller model into")
-    add_path_argument(parser, "--heads", "table to write: all heads, open or closed")
+    add_output_argument(parser, "--model", what="folder to write the smaller model into", kind=FOLDER)
+    add_output_argument(parser, "--heads", what="table to write: all heads, open or closed")
 
 
 def run(arguments: argparse.Namespace) -> None:

@@ -5,7 +5,7 @@ import argparse
 from heads.analysis.role_trees import in_order_of, roles_on_trees
 from heads.analysis.roles import COLUMNS, POSITION_COLUMNS, frequency_ranks
 from heads.base.files import write_tsv
-from heads.cli._flags import add_path_argument, add_roles_arguments, settings_of
+from heads.cli._flags import add_output_argument, add_roles_arguments, settings_of
 from heads.config.analyses import RolesSettings
 from heads.model.folder import load_model
 from heads.syntax.words import COVERAGE_COLUMNS
@@ -17,8 +17,8 @@ from heads.training.devices import label_of, pick
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the flags."""
     add_roles_arguments(parser)
-    add_path_argument(parser, "--coverage", "table to write: counts of sentences measured and left out")
-    add_path_argument(parser, "--positions", "table to write: positions of the dependents of each relation")
+    add_output_argument(parser, "--coverage", what="table to write: counts of sentences measured and left out")
+    add_output_argument(parser, "--positions", what="table to write: positions of the dependents of each relation")
 
 
 def run(arguments: argparse.Namespace) -> str:

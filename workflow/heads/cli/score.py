@@ -7,7 +7,7 @@ from pathlib import Path
 from heads.base.files import read_lines, write_json, write_lines, write_tsv
 from heads.base.names import REFERENCES
 from heads.base.provenance import made_by
-from heads.cli._flags import add_analysis_arguments, add_path_argument, settings_of
+from heads.cli._flags import add_analysis_arguments, add_output_argument, add_path_argument, settings_of
 from heads.config.analyses import TranslateSettings
 from heads.model.folder import load_folder
 from heads.text.encoding import vocabulary_of
@@ -28,9 +28,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_path_argument(parser, "--references", "plain text of the target side")
     parser.add_argument("--against", default=REFERENCES, help="what the references are, if a model wrote them")
     add_path_argument(parser, "--target-bpe", "SentencePiece model of the target side")
-    add_path_argument(parser, "--translations", "translations to write")
-    add_path_argument(parser, "--bleu", "score to write, JSON")
-    parser.add_argument("--statistics", type=Path, help="table to write: the counts behind BLEU in each sentence")
+    add_output_argument(parser, "--translations", what="translations to write")
+    add_output_argument(parser, "--bleu", what="score to write, JSON")
+    what = "table to write: the counts behind BLEU in each sentence"
+    add_output_argument(parser, "--statistics", what=what, required=False)
 
 
 def run(arguments: argparse.Namespace) -> str:

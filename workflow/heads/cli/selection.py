@@ -4,7 +4,7 @@ import argparse
 
 from heads.base.files import write_tsv
 from heads.base.targets import Target
-from heads.cli._flags import add_path_argument, add_settings_argument, settings_of
+from heads.cli._flags import add_output_argument, add_path_argument, add_settings_argument, settings_of
 from heads.config.analyses import SelectionSettings
 from heads.pruning.selection import COLUMNS, read_measured, selection_rows
 
@@ -14,7 +14,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_settings_argument(parser)
     add_path_argument(parser, "--baseline", "folder of the unpruned run and its measures")
     parser.add_argument("--targets", nargs="*", default=[], help="choices to make, such as example_layer-9 random2-12")
-    add_path_argument(parser, "--out", "table to write")
+    add_output_argument(parser, "--out", what="table to write")
 
 
 def run(arguments: argparse.Namespace) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 from heads.analysis.speed import COLUMNS, time_on
 from heads.base.files import UserError, write_tsv
 from heads.base.runs import name_of
-from heads.cli._flags import add_path_argument, add_settings_argument, settings_of
+from heads.cli._flags import add_output_argument, add_path_argument, add_settings_argument, settings_of
 from heads.config.analyses import SpeedSettings
 from heads.training.devices import label_of, pick_each
 
@@ -17,7 +17,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_path_argument(parser, "--baseline", "folder of the unpruned run")
     parser.add_argument("--runs", type=Path, nargs="+", required=True, help="folders of the runs to compare with it")
     add_path_argument(parser, "--source", "token file to translate")
-    add_path_argument(parser, "--out", "table to write")
+    add_output_argument(parser, "--out", what="table to write")
     parser.add_argument(
         "--device",
         nargs="+",

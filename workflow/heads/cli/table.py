@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 
 from heads.base.files import UserError
-from heads.cli._flags import add_compared_argument, add_path_argument
+from heads.cli._flags import add_compared_argument, add_output_argument
 from heads.tables.corpus import corpus_table, parser_table
 from heads.tables.gathering import TABLES, gathered, write_frame
 
@@ -26,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--corpora", nargs="*", type=Path, default=[], help="for corpus and parser: the corpus folder of each"
     )
     add_compared_argument(parser)
-    add_path_argument(parser, "--out", "the tab-separated file to write")
+    add_output_argument(parser, "--out", what="the tab-separated file to write")
 
 
 def run(arguments: argparse.Namespace) -> None:

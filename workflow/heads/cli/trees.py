@@ -2,7 +2,7 @@
 
 import argparse
 
-from heads.cli._flags import add_path_argument, add_settings_argument
+from heads.cli._flags import add_output_argument, add_path_argument, add_settings_argument
 from heads.config.corpora import GrammarCorpus, GrammarPairsCorpus
 from heads.config.corpus_entries import parse_corpus
 from heads.corpus.annotations import grammar_trees, write_treebank
@@ -15,7 +15,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_settings_argument(parser, "one entry of corpora")
     parser.add_argument("--split", choices=("train", "dev", "test"), required=True, help="split whose trees to write")
     add_path_argument(parser, "--downloads", "folder of the downloaded files")
-    add_path_argument(parser, "--out", "CoNLL-U file to write, in the folder of the built corpus")
+    add_output_argument(parser, "--out", what="CoNLL-U file to write, in the folder of the built corpus")
 
 
 def run(arguments: argparse.Namespace) -> None:

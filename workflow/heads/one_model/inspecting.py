@@ -76,6 +76,11 @@ def shown_name(model: str) -> str:
     return re.sub(r"[^\w.-]+", "-", model.rstrip("/")).strip("-.") or "model"
 
 
+def table_beside(page: Path) -> Path:
+    """The path of the table that is written with a page."""
+    return page.with_suffix(".tsv")
+
+
 @contextmanager
 def progress(stream: TextIO, steps: int) -> Iterator[Report]:
     """A progress line, and the function to call as each step begins; on a stream that is no terminal, no line."""

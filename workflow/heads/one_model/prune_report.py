@@ -1,6 +1,7 @@
 """Read the flags of `heads prune`, and report its result: lines, and a page of the heads, gates and every size."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from heads.analysis.masking import vectors
@@ -68,6 +69,11 @@ def report_lines(
         yield (
             f"{at_once} at once: {ratio:.2f} times the original speed ({low:.2f} to {high:.2f} in three rounds), {won}."
         )
+
+
+def page_beside(folder: Path) -> Path:
+    """The path of the page that is written with a folder."""
+    return folder.with_name(f"{folder.name}.html")
 
 
 def pruned_page(place: Workplace, name: str, scope: str, sizes: Sequence[int], device: str, report: Report) -> str:
