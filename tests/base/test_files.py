@@ -1,8 +1,10 @@
 """Files are written whole or not at all, and read back as written; checksums of their contents."""
 
+import bz2
 import gzip
 import hashlib
 import json
+import lzma
 import os
 import platform
 import re
@@ -24,6 +26,7 @@ from heads.base.files import (
     read_json,
     read_jsonl,
     read_lines,
+    read_references,
     read_tsv,
     settings_given,
     write_json,
@@ -255,3 +258,39 @@ def test_json_may_be_sealed_or_not_and_a_wrong_seal_names_the_file(tmp_path: Pat
     path.write_text(path.read_text(encoding="utf-8").replace("0.333", "0.332"), encoding="utf-8")
     with pytest.raises(UserError, match=r"some\.json is missing or damaged .its checksum is wrong.: delete it"):
         read_json(path)
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("a\nb\n".encode("utf-16"), "is UTF-16: convert it to UTF-8 with iconv."),
+        ("a\nb\n".encode("utf-16-be"), "has bytes of zero, as UTF-16 without a mark"),
+        ("a\nb\n".encode("utf-32"), "is UTF-32: convert it"),
+        (bz2.compress(b"a\n"), "is packed (bzip2, xz, zstd or zip): unpack it first."),
+        (lzma.compress(b"a\n"), "is packed (bzip2, xz, zstd or zip): unpack it first."),
+        ("caf\u00e9\n".encode("latin-1"), "is not UTF-8"),
+    ],
+    ids=["utf-16", "utf-16-be", "utf-32", "bzip2", "xz", "latin-1"],
+)
+def test_a_file_that_is_no_utf_8_text_says_what_it_is(tmp_path: Path, content: bytes, said: str) -> None:
+    (tmp_path / "text").write_bytes(content)
+    with pytest.raises(UserError, match=f"^{re.escape(str(tmp_path / 'text'))} {re.escape(said)}"):
+        read_lines(tmp_path / "text")
+
+
+def test_gzipped_text_and_a_byte_order_mark_are_read_whatever_the_name(tmp_path: Path) -> None:
+    text = "\ufeffone\n\ufefftwo\n".encode()
+    (tmp_path / "plain").write_bytes(text)
+    (tmp_path / "packed.txt").write_bytes(gzip.compress(text))
+    for name in ("plain", "packed.txt"):
+        assert read_lines(tmp_path / name) == ["one", "\ufefftwo"]
+
+
+def test_references_are_one_for_each_line_and_not_all_empty(tmp_path: Path) -> None:
+    write_lines(tmp_path / "r", ["", "a", " "])
+    assert read_references(tmp_path / "r", "t", 3) == ["", "a", " "]
+    with pytest.raises(UserError, match=r"^t has 2 lines and .*r 3: give one reference per line\.$"):
+        read_references(tmp_path / "r", "t", 2)
+    write_lines(tmp_path / "r", ["", "\t", " "])
+    with pytest.raises(UserError, match=r"^All lines of .*r are empty: give the translations or labels of the text\.$"):
+        read_references(tmp_path / "r", "t", 3)

@@ -1,5 +1,6 @@
 """Any text is translated line by line, whatever it contains, in bounded memory, by any model."""
 
+import gzip
 import io
 import os
 import shutil
@@ -179,7 +180,34 @@ def test_translations_are_scored_against_references(experiment: Experiment, comm
         given[:-1] + b"!\none more", experiment.pruned, "--references", tmp_path / "references"
     )
     assert status == 1 and len(again) == 4
-    assert "4 lines were translated, but there are 3 references" in said
+    assert "The translated text has 4 lines and its references 3: give one reference per line." in said
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (gzip.compress(b"the cat\n"), "error: The standard input is gzipped: unpack it first.\n"),
+        ("the cat\n".encode("utf-16"), "error: The standard input is UTF-16: convert it to UTF-8 with iconv.\n"),
+        ("the cat\n".encode("utf-16-le"), "error: The standard input has bytes of zero, as UTF-16"),
+    ],
+    ids=["gzip", "utf-16", "utf-16-le"],
+)
+def test_what_is_no_text_is_not_translated(experiment: Experiment, command: Command, given: bytes, said: str) -> None:
+    status, out, told = command(given, experiment.baseline)
+    assert (status, out) == (1, [])
+    assert told.startswith(said) and told.count("\n") == 1
+
+
+def test_references_that_are_all_empty_are_refused_before_anything_is_translated(
+    experiment: Experiment, command: Command, tmp_path: Path
+) -> None:
+    write_text(tmp_path / "references", " \n\n")
+    status, out, said = command(b"the cat\na dog\n", experiment.baseline, "--references", tmp_path / "references")
+    assert (status, out) == (1, [])
+    assert (
+        said
+        == f"error: All lines of {tmp_path / 'references'} are empty: give the translations or labels of the text.\n"
+    )
 
 
 def written_to(stdout: Any, experiment: Experiment) -> tuple[int, bytes]:

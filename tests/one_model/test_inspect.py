@@ -181,8 +181,12 @@ def test_what_masking_costs_in_words(change: tuple[float, ...], told: str) -> No
     ("text", "flags", "told"),
     [
         ([], (), "The text is empty: give a file with one sentence per line."),
-        (TEXT, ("--references", "{references}"), "The text has 6 lines and its references 2: give one per line."),
-        (TEXT, ("-o", "{folder}/heads.tsv"), "is the name of the table: give the page a name that ends in .html"),
+        (TEXT, ("--references", "{references}"), "text.en has 6 lines and"),
+        (
+            TEXT,
+            ("-o", "{folder}/heads.tsv"),
+            "would be written twice, by --output, which writes two files",
+        ),
         (TEXT, ("--show", "6", "7"), "There is no sentence 7 to show: give numbers from 1 to 6."),
     ],
 )

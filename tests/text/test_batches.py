@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from heads.text.batches import POOL_UPDATES, Batch, Pairs, cut, make_batch, pad
+from heads.base.files import UserError
+from heads.text.batches import MOST_PADDED, POOL_UPDATES, Batch, Pairs, batched, cut, make_batch, pad, pairs_of
 from heads.text.special_ids import BOS, EOS, PAD
 from heads.text.vocabulary import Tokens
 
@@ -80,6 +81,28 @@ def test_runs_are_cut_where_they_are_full_and_not_into_a_full_one_and_a_crumb(
     assert [len(run) for run in cut(np.arange(len(lengths)), np.array(lengths), tokens)] == runs
 
 
+@settings(max_examples=80, deadline=None, derandomize=True)
+@given(
+    lengths=st.lists(st.one_of(st.integers(0, 3), st.integers(20, 60)), min_size=1, max_size=40),
+    tokens=st.integers(1, 50),
+    wider=st.integers(0, 5),
+)
+def test_one_long_sentence_makes_no_batch_large_by_padding(lengths: list[int], tokens: int, wider: int) -> None:
+    sizes = np.array(lengths, np.int64)
+    members, widths = np.argsort(sizes, kind="stable"), sizes + wider * (sizes % 2)
+    runs = [*batched(members, sizes, tokens, widths)]
+    assert [member for run in runs for member in run] == members.tolist()
+    for run in runs:
+        assert len(run) == 1 or len(run) * (int(widths[run].max()) + 1) <= MOST_PADDED * tokens
+
+
+def test_batches_of_sentences_of_similar_length_are_those_of_cut() -> None:
+    lengths = np.sort(np.random.default_rng(1).integers(20, 35, 300))
+    members = np.arange(300)
+    for run, same in zip(batched(members, lengths, 400), cut(members, lengths, 400), strict=True):
+        assert run.tolist() == same.tolist()
+
+
 @pytest.mark.parametrize("epoch", [0, 1, 5])
 def test_an_epoch_holds_every_pair_exactly_once(digit_pairs: Callable[..., Pairs], epoch: int) -> None:
     pairs = digit_pairs(count=300)
@@ -143,3 +166,8 @@ def test_evaluation_takes_the_first_pairs_each_once_with_its_number(digit_pairs:
             assert number not in seen
             seen[number] = source[mask].tolist()
     assert seen == {number: [*pairs.source[number].tolist(), EOS] for number in range(17)}
+
+
+def test_sides_of_different_numbers_of_sentences_are_no_pairs() -> None:
+    with pytest.raises(UserError, match=r"^The source has 3 sentences and the target 2: give files of one text\.$"):
+        pairs_of(numbered([1, 2, 3]), numbered([4, 5]), 9, labelled=False)

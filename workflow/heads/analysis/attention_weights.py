@@ -14,7 +14,7 @@ from heads.model.encoder import Encoder
 from heads.model.shape import ModelShape
 from heads.model.transformer import Transformer
 from heads.syntax.words import SentenceAttention, Words
-from heads.text.batches import cut, make_batch, pad
+from heads.text.batches import batched, make_batch, pad
 from heads.text.special_ids import BOS, EOS
 from heads.translation.beam_search import beam_search
 
@@ -29,7 +29,7 @@ def live_weights(trace: Trace, shape: ModelShape, attention: str) -> Tensor | No
 def by_length(sentences: Sequence[Words], batch_tokens: int) -> Iterator[list[int]]:
     """Numbers of sentences of similar length, in batches of about `batch_tokens` subwords."""
     lengths = np.array([len(sentence.subwords) for sentence in sentences], np.int64)
-    return (members.tolist() for members in cut(np.argsort(lengths, kind="stable"), lengths, batch_tokens))
+    return (members.tolist() for members in batched(np.argsort(lengths, kind="stable"), lengths, batch_tokens))
 
 
 @torch.inference_mode()

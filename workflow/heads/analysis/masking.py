@@ -12,7 +12,7 @@ from torch import Tensor
 
 from heads.analysis.ablation import Translate
 from heads.analysis.metrics import ACCURACY, BLEU, COSINE, Answers, Metric
-from heads.base.files import UserError, read_lines
+from heads.base.files import UserError, read_references
 from heads.config.analyses import TranslateSettings
 from heads.model.alone import ExampleEncoder, SentenceEncoder
 from heads.model.encoder import Encoder
@@ -20,7 +20,7 @@ from heads.model.folder import load_model
 from heads.model.prefixes import Prefixes
 from heads.model.sublayers import Gates
 from heads.model.transformer import Transformer
-from heads.text.batches import cut, pad
+from heads.text.batches import batched, pad
 from heads.text.encoding import Encodes, opened
 from heads.text.labels import Labels
 from heads.text.vocabulary import Tokens, Vocabulary
@@ -52,11 +52,8 @@ def read_text(source: Path, references: Path, target_bpe: Path) -> EncodedText:
 
     target_bpe: the target vocabulary, or the labels. Raises UserError if text and references differ in length.
     """
-    tokens, lines = Tokens(source), read_lines(references)
-    if len(tokens.lengths) != len(lines):
-        raise UserError(
-            f"{source} has {len(tokens.lengths)} sentences and {references} has {len(lines)}: give files of one text."
-        )
+    tokens = Tokens(source)
+    lines = read_references(references, str(source), len(tokens))
     return EncodedText(tokens, lines, opened(target_bpe))
 
 
@@ -139,6 +136,6 @@ def summed_up(
     assert isinstance(model, ExampleEncoder)
     encode = (prefixes or Prefixes(model, room=0)).encode
     lengths = examples.lengths[:limit]
-    for number, members in enumerate(cut(np.argsort(lengths, kind="stable"), lengths, batch_tokens)):
+    for number, members in enumerate(batched(np.argsort(lengths, kind="stable"), lengths, batch_tokens)):
         source, mask = (part.to(device) for part in pad([examples[i] for i in members]))
         yield members, model.summed_up(encode(number, source, mask, gates), mask)

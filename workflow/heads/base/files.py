@@ -26,6 +26,16 @@ from heads.base.seals import KEY, sealed, unsealed
 Value = TypeVar("Value")
 
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+GZIP = b"\x1f\x8b"
+UNPACK, CONVERT = "unpack it first", "convert it to UTF-8 with iconv"
+NO_TEXT = (
+    (GZIP, "gzipped", UNPACK),
+    ((b"BZh", b"\xfd7zXZ", b"\x28\xb5\x2f\xfd", b"PK\x03\x04"), "packed (bzip2, xz, zstd or zip)", UNPACK),
+    ((b"\xff\xfe\x00\x00", b"\x00\x00\xfe\xff"), "UTF-32", CONVERT),
+    ((b"\xff\xfe", b"\xfe\xff"), "UTF-16", CONVERT),
+)
+"""How content other than UTF-8 text begins, what it is, and what to do with it."""
+FIRST_BYTES = 512
 NODE = platform.node().replace("/", "")
 
 
@@ -90,15 +100,29 @@ def write_text(path: Path, text: str) -> None:
         temporary.write_text(text, encoding="utf-8", newline="\n")
 
 
+def no_text(start: bytes) -> str:
+    """Why bytes that begin like this are no UTF-8 text, and the way out; empty if they may be."""
+    for marks, what, way in NO_TEXT:
+        if start.startswith(marks):
+            return f"is {what}: {way}."
+    if len(start) > 3 and 3 * start.count(0) > len(start):  # half of them, but for letters other than Latin ones
+        return f"has bytes of zero, as UTF-16 without a mark at its start has: {CONVERT}."
+    return ""
+
+
 def open_text(path: Path) -> IO[str]:
-    """Open a UTF-8 text file for reading, gzipped if its name ends in .gz, else plain."""
+    """Open a UTF-8 text file for reading, gzipped or plain, without a byte order mark. Raises UserError for others."""
     if not path.exists():
         raise UserError(f"{path} does not exist: give the path of an existing file.")
     if path.is_dir():
         raise UserError(f"{path} is a folder: give the path of a file.")
-    if path.suffix == ".gz":
-        return gzip.open(path, "rt", encoding="utf-8", newline="\n")
-    return path.open(encoding="utf-8", newline="\n")
+    with path.open("rb") as stream:
+        start = stream.read(FIRST_BYTES)
+    if path.suffix == ".gz" or start.startswith(GZIP):
+        return gzip.open(path, "rt", encoding="utf-8-sig", newline="\n")
+    if why := no_text(start):
+        raise UserError(f"{path} {why}")
+    return path.open(encoding="utf-8-sig", newline="\n")
 
 
 def read_lines(path: Path) -> list[str]:
@@ -112,6 +136,26 @@ def read_lines(path: Path) -> list[str]:
         raise UserError(
             f"{path} cannot be read ({error}): give an intact text file, plain or gzipped as .gz."
         ) from None
+
+
+def read_references(path: Path, text: str, lines: int) -> list[str]:
+    """The lines of a file of references for a text with this number of lines; raise UserError as `check_references`."""
+    references = read_lines(path)
+    check_references(text, lines, str(path), references)
+    return references
+
+
+def check_references(text: str, lines: int, name: str, references: Sequence[str]) -> None:
+    """Raise UserError unless a text with this number of lines has as many references, and one of them is not empty."""
+    if lines != len(references):
+        raise UserError(f"{text} has {lines} lines and {name} {len(references)}: give one reference per line.")
+    check_some(name, references)
+
+
+def check_some(name: str, references: Sequence[str]) -> None:
+    """Raise UserError if all references are empty."""
+    if references and not any(line.strip() for line in references):
+        raise UserError(f"All lines of {name} are empty: give the translations or labels of the text.")
 
 
 def normalise(text: str) -> str:

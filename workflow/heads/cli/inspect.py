@@ -7,10 +7,12 @@ import argparse
 import sys
 from pathlib import Path
 
-from heads.base.files import read_lines, write_text
+from heads.base.files import write_text
 from heads.cli._flags import add_device_arguments, add_model_argument, add_output_argument, languages_of
 from heads.one_model.inspecting import inspect, progress, table_beside
-from heads.one_model.measuring import STEPS, Text
+from heads.one_model.measuring import STEPS
+from heads.one_model.reading import read_text
+from heads.one_model.text import Text
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -34,6 +36,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--sentences", type=int, default=200, help="the most lines to read (200)")
     parser.add_argument(
+        "--max-subwords",
+        type=int,
+        default=Text.max_subwords,
+        help=f"longer lines, and those with longer references, are left out and counted ({Text.max_subwords})",
+    )
+    parser.add_argument(
         "--masked", type=int, default=Text.masked, help=f"lines on which each head is masked alone ({Text.masked})"
     )
     parser.add_argument(
@@ -45,8 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Measure, write page and table, and say where they are."""
     table = table_beside(arguments.output)
-    sentences = read_lines(arguments.text)[: arguments.sentences]
-    references = arguments.references and read_lines(arguments.references)[: arguments.sentences]
+    sentences, references = read_text(arguments.text, arguments.references, arguments.sentences)
     with progress(sys.stderr, len(STEPS) + arguments.causal) as report:
         found = inspect(
             arguments.model,
@@ -57,6 +64,7 @@ def run(arguments: argparse.Namespace) -> None:
             shown=arguments.show,
             masked=arguments.masked,
             causal=arguments.causal,
+            max_subwords=arguments.max_subwords,
             prefix=arguments.prefix,
             languages=languages_of(arguments),
             device=arguments.device,

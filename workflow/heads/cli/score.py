@@ -4,7 +4,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from heads.base.files import read_lines, write_json, write_lines, write_tsv
+from heads.base.files import read_references, write_json, write_lines, write_tsv
 from heads.base.names import REFERENCES
 from heads.base.provenance import made_by
 from heads.cli._flags import add_analysis_arguments, add_output_argument, add_path_argument, settings_of
@@ -40,11 +40,12 @@ def run(arguments: argparse.Namespace) -> str:
     settings = settings_of(arguments, TranslateSettings, "translate")
     model = load_folder(arguments.model).to(device)
     source, vocabulary = Tokens(arguments.source), vocabulary_of(arguments.target_bpe)
-    references = read_lines(arguments.references)
+    references = read_references(arguments.references, str(arguments.source), len(source))
     texts, references, score = scored(model, source, references, vocabulary, settings, device)
     if arguments.text:
+        copied = read_references(arguments.text, str(arguments.source), len(source))
         # Copying the source gets some names and numbers right; a translation has to be better than that.
-        score["copied_bleu"] = bleu(read_lines(arguments.text)[: len(texts)], references)["bleu"]
+        score["copied_bleu"] = bleu(copied[: len(texts)], references)["bleu"]
     write_lines(arguments.translations, texts)
     if arguments.statistics:
         write_tsv(arguments.statistics, bleu_statistics(texts, references), COLUMNS)

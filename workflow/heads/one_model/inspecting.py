@@ -9,10 +9,11 @@ from typing import TextIO
 
 import pandas as pd
 
-from heads.base.files import UserError
+from heads.base.files import UserError, check_references
 from heads.explore.page import page
-from heads.one_model.measuring import Measuring, Text
+from heads.one_model.measuring import Measuring
 from heads.one_model.page import content_of, notes_of, table_of
+from heads.one_model.text import Text
 from heads.training.devices import pick
 from heads.translation.opening import NO_LANGUAGES, opened
 from heads.translation.stream import Report
@@ -44,6 +45,7 @@ def inspect(
     causal: bool = False,
     prefix: str = "",
     languages: tuple[str, str] = NO_LANGUAGES,
+    max_subwords: int = Text.max_subwords,
     device: str = "auto",
     threads: int = 1,
     report: Report = lambda _: None,
@@ -56,14 +58,15 @@ def inspect(
     Stanza models parse the sentences if no trees are given. shown: numbers, from 1, of the sentences whose attention
     the page shows. masked: the number of sentences on which each head is masked alone. causal: fit causal gates as
     well (Nam et al. 2025), which takes minutes more. prefix: text before each source sentence. languages: source and
-    target language, by the names that a multilingual model uses. Raises UserError for a model or text that cannot be
-    used.
+    target language, by the names that a multilingual model uses. Sentences without words, and those with more than
+    `max_subwords` subwords or with such a reference, are left out and counted on standard error. Raises UserError for
+    a model or text that cannot be used.
     """
     if not sentences:
         raise UserError("The text is empty: give a file with one sentence per line.")
-    if references is not None and len(references) != len(sentences):
-        raise UserError(f"The text has {len(sentences)} lines and its references {len(references)}: give one per line.")
-    text = Text(sentences, references, Path(trees) if trees else None, stanza, shown, masked=masked, causal=causal)
+    if references is not None:
+        check_references("The text", len(sentences), "its references", references)
+    text = Text(sentences, references, Path(trees) if trees else None, stanza, shown, masked, causal, max_subwords)
     name = shown_name(str(model))
     with opened(str(model), prefix, languages=languages) as folder:
         measured = Measuring(folder, text, pick(device, threads), report).measure()

@@ -3,7 +3,6 @@
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import redirect_stderr
-from dataclasses import dataclass
 from functools import cached_property
 from io import StringIO
 from pathlib import Path
@@ -38,6 +37,8 @@ from heads.model.shape import FACTS, facts_of
 from heads.model.sublayers import Gates
 from heads.model.transformer import Transformer
 from heads.one_model.answering import answered_by, maps_of_any, score_of_answers
+from heads.one_model.reading import readable
+from heads.one_model.text import Text
 from heads.syntax.pharaoh import Lines
 from heads.syntax.tokenising import words_of_text
 from heads.text.batches import Batch, Pairs, measured_pairs
@@ -65,55 +66,40 @@ OF_ANSWERS = {"_importance": "importance.tsv", "_relevance": "lrp.tsv"}
 """Measurements that need a loss or a logit, which a sentence encoder does not have; their files stay empty."""
 CAUSAL = {"causal gates": "_causal"}
 CAUSAL_FILE, CHECK_FILE = "causal.tsv", "causal_check.tsv"
-RELEVANCE_SENTENCES = 10
+RELEVANCE_SENTENCES, RELEVANCE_SUBWORDS = 10, 100
+"""The most sentences, and the most subwords of one, as memory for relevance grows with the square of its length."""
 RANDOM_DRAWS = 3
 """Random sets of heads to mask for comparison, each as large as the set that causal gates call irrelevant."""
 ROLES = RolesSettings(batch_tokens=2048)
 WITHOUT_TREES = ROLES.model_copy(update={"relations": ()})
 
 
-@dataclass(frozen=True)
-class Text:
-    """The text that a model is measured on. Without references, its own outputs are used instead."""
-
-    sentences: Sequence[str]
-    references: Sequence[str] | None = None
-    trees: Path | None = None
-    stanza: str = ""
-    """The language whose Stanza models parse the sentences, if no trees are given."""
-    shown: Sequence[int] = ()
-    """Numbers, from 1, of the sentences whose attention is shown; by default the first ones of suitable length."""
-    masked: int = 25
-    """The number of sentences on which each head is masked alone."""
-    causal: bool = False
-    """Whether causal gates are fitted as well."""
-
-
 class Measuring:
     """The measurements of a model on a text; `files` has what the files of a run would hold, by their names."""
 
     def __init__(self, model_folder: Path, text: Text, device: torch.device, report: Report) -> None:
-        """Read the model and its vocabularies. report: called with what is being measured."""
-        self.text, self.device, self.report = text, device, report
+        """Read the model and its vocabularies, and say which lines are left out.
+
+        report: called with what is being measured. Raises UserError as `readable` does.
+        """
+        self.device, self.report = device, report
         self.model = load_model(model_folder).to(device)
         own = vocabulary_folder(model_folder)
         self.source, self.target = vocabulary_of(own / VOCABULARIES[0]), opened(own / VOCABULARIES[1])
-        self.tokens = tokens_of(text.sentences, self.source)
+        self.text, left_out = readable(text, self.source, self.target, self.model.shape)
+        if left_out:
+            print(left_out, file=sys.stderr)
+        self.tokens = tokens_of(self.text.sentences, self.source)
         self.references: Sequence[str] = []
         # Defaults for facts about the training that exported folders do not have.
         facts = {"dev_loss": None, "total_updates": 0, **facts_of(model_folder)}
         self.files: dict[str, Any] = {FACTS: facts}
 
     def measure(self) -> dict[str, Any]:
-        """All content behind the page and the table. Raises UserError if `shown` or `causal` cannot be met."""
+        """All content behind the page and the table. Raises UserError if `causal` cannot be met."""
         shape = self.model.shape
         if self.text.causal and shape.alone:
             raise UserError("--causal needs a model that translates: remove it.")
-        absent = [number for number in self.text.shown if not 1 <= number <= len(self.text.sentences)]
-        if absent:
-            raise UserError(
-                f"There is no sentence {absent[0]} to show: give numbers from 1 to {len(self.text.sentences)}."
-            )
         skipped = (*(OF_TRANSLATORS if shape.alone else ()), *(OF_ANSWERS if shape.embeds else ()))
         for what, stage in (STEPS | (CAUSAL if self.text.causal else {})).items():
             if stage not in skipped:
@@ -185,7 +171,12 @@ class Measuring:
         self.files["importance.tsv"] = importance_rows(self.model, self.batches(1024), label_smoothing=0.0)
 
     def _relevance(self) -> None:
-        batches = (generated(self.model, batch.to(self.device)) for batch in self.batches(300, RELEVANCE_SENTENCES))
+        short = np.flatnonzero(self.tokens.lengths <= RELEVANCE_SUBWORDS)[:RELEVANCE_SENTENCES]
+        if not len(short):
+            print(f"No line has at most {RELEVANCE_SUBWORDS} subwords, so relevance is not measured.", file=sys.stderr)
+            self.files["lrp.tsv"] = []
+            return
+        batches = (generated(self.model, batch.to(self.device)) for _, batch in self.pairs.only(short).in_order(300))
         self.files["lrp.tsv"] = relevance_rows(self.model, batches, LrpSettings(rules=("z-plus",)))[0]
 
     def _masked(self) -> None:

@@ -14,9 +14,10 @@ from heads.explore.page import page
 from heads.model.encoder import Encoder
 from heads.model.folder import load_model
 from heads.one_model.answering import answered_by, maps_of_any, score_of_answers
-from heads.one_model.measuring import Measuring, Text
+from heads.one_model.measuring import Measuring
 from heads.one_model.page import content_of
 from heads.one_model.shrinking import Loss, Wish, heads_of, needs_control, run_of_target, smaller
+from heads.one_model.text import Text
 from heads.one_model.workplace import Workplace
 from heads.tables.reading import RunContent, RunFiles
 from heads.training.devices import pick

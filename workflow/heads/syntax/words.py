@@ -87,7 +87,7 @@ def words_of(trees: Iterable[Sentence], vocabulary: Vocabulary) -> Iterator[Word
             tuple(text[start:end] for start, end in spans),
             arcs,
             np.array(ids, np.int32),
-            membership(covered, list(zip([0, *ends[:-1]], ends, strict=True))),
+            membership(covered, list(zip([0, *ends][:-1], ends, strict=True))),
             covered_words(spans, subwords, len(text)),
             len(dependents) - len(arcs),
             ids.count(UNK),

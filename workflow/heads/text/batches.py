@@ -24,6 +24,8 @@ from heads.text.vocabulary import Tokens
 
 MAX_SUBWORDS = 1000
 """Longer pairs are left out if no setting limits them, so that one faulty line cannot fill the memory."""
+MOST_PADDED = 2
+"""A batch for evaluation has at most this many times the tokens asked for, with its padding, or else one sentence."""
 POOL_UPDATES = 64
 """Number of updates whose sentences are sorted by length together: more save padding, fewer shuffle better."""
 
@@ -118,8 +120,9 @@ class Pairs:
     def in_order(self, batch_tokens: int, limit: int | None = None) -> Iterator[tuple[NDArray[np.int64], Batch]]:
         """Batches of pairs of similar length for evaluation, from the first `limit` pairs, with the pairs' numbers."""
         index = self.index[:limit]
-        lengths = self.source.lengths[index]
-        for members in cut(index[np.argsort(lengths, kind="stable")], self.source.lengths, batch_tokens):
+        lengths = self.source.lengths
+        ordered = index[np.argsort(lengths[index], kind="stable")]
+        for members in batched(ordered, lengths, batch_tokens, np.maximum(lengths, self.target.lengths)):
             yield members, self.batch(members)
 
     def epoch(self, batch_tokens: int, seed: int, epoch: int) -> list[NDArray[np.int64]]:
@@ -156,7 +159,12 @@ class Examples(Pairs):
 
 
 def pairs_of(source: Tokens, target: Tokens, max_subwords: int, *, labelled: bool) -> Pairs:
-    """Encoded pairs for translation or, if `labelled`, examples with labels."""
+    """Encoded pairs for translation or, if `labelled`, examples with labels.
+
+    Raises UserError unless both sides have as many sentences.
+    """
+    if len(source) != len(target):
+        raise UserError(f"The source has {len(source)} sentences and the target {len(target)}: give files of one text.")
     return (Examples if labelled else Pairs)(source, target, max_subwords)
 
 
@@ -181,6 +189,27 @@ def measured_pairs(
         which = f" ({setting})" if setting else ""
         print(f"{pairs.left_out} pairs left out: more than {most} subwords{which}", file=sys.stderr)
     return pairs
+
+
+def batched(
+    members: NDArray[np.int64],
+    lengths: NDArray[np.integer],
+    tokens: int,
+    widths: NDArray[np.integer] | None = None,
+) -> Iterator[NDArray[np.int64]]:
+    """The runs of `cut`, split where padding to one long sentence would make a batch much larger than `tokens`.
+
+    widths: the lengths that sentences are padded to, if these are not the `lengths` that are counted.
+    """
+    widths = lengths if widths is None else widths
+    for run in cut(members, lengths, tokens):
+        start = longest = 0
+        for place, width in enumerate((widths[run] + 1).tolist()):
+            longest = max(longest, width)
+            if place > start and (place + 1 - start) * longest > MOST_PADDED * tokens:
+                yield run[start:place]
+                start, longest = place, width
+        yield run[start:]
 
 
 def cut(members: NDArray[np.int64], lengths: NDArray[np.integer], tokens: int) -> list[NDArray[np.int64]]:

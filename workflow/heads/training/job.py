@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from heads.base.files import UserError, read_lines, write_lines, write_tsv
+from heads.base.files import UserError, read_references, write_lines, write_tsv
 from heads.base.names import SIDES
 from heads.base.provenance import provenance
 from heads.base.seals import sha256_of
@@ -165,4 +165,5 @@ def _evaluation(job: Job, model: Encoder, settings: TrainingSettings, first: Enc
     if model.shape.classifies:
         return partial(classification, pairs, settings, job.device)
     vocabulary = vocabulary_of(job.data / "target.model")
-    return partial(evaluation, pairs, read_lines(job.references), vocabulary, settings, job.device)
+    references = read_references(job.references, "The dev source", len(pairs.source))
+    return partial(evaluation, pairs, references, vocabulary, settings, job.device)

@@ -15,7 +15,7 @@ from heads.config.analyses import TranslateSettings
 from heads.model.prefixes import Prefixes
 from heads.model.sublayers import Gates
 from heads.model.transformer import Transformer
-from heads.text.batches import Batch, Pairs, cut, make_batch
+from heads.text.batches import Batch, Pairs, batched, make_batch
 from heads.translation.beam_search import NEVER_SAID, limits_of
 from heads.translation.scoring import search_pairs
 
@@ -56,7 +56,10 @@ class Drafted:
         drafts = {number: np.array(ids, np.int32) for number, ids in self.drafts.items()}
         sources = self.pairs.source
         order = sorted(drafts, key=lambda number: (len(drafts[number]), sources.lengths[number]))
-        for members in cut(np.array(order), sources.lengths, VERIFIED_TOKENS):
+        widths = sources.lengths.copy()
+        for number, draft in drafts.items():
+            widths[number] = max(widths[number], len(draft))
+        for members in batched(np.array(order), sources.lengths, VERIFIED_TOKENS, widths):
             batch = make_batch([sources[i] for i in members], [drafts[i] for i in members])
             yield members.tolist(), batch.to(self.device)
 

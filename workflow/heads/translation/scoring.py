@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from sacrebleu.metrics import CHRF
 
-from heads.base.files import UserError
+from heads.base.files import check_references
 from heads.config.analyses import TranslateSettings
 from heads.model.sublayers import Gates
 from heads.model.transformer import Transformer
@@ -81,9 +81,6 @@ def score_of_texts(texts: Sequence[str], references: Sequence[str], settings: Tr
 
 def score_in_words(texts: Sequence[str], references: Sequence[str]) -> str:
     """BLEU and chrF with their signatures, on one line. Raises UserError unless there are as many references."""
-    if len(texts) != len(references):
-        raise UserError(
-            f"{len(texts)} lines were translated, but there are {len(references)} references: give one per line."
-        )
+    check_references("The translated text", len(texts), "its references", references)
     scores = {**bleu(texts, references), **chrf(texts, references)}
     return f"BLEU {scores['bleu']:.2f} {scores['signature']}, chrF {scores['chrf']:.2f} {scores['chrf_signature']}"

@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from heads.base.files import normalise
+from heads.base.files import FIRST_BYTES, UserError, no_text, normalise
 from heads.model.folder import load_folder
 from heads.model.transformer import Transformer
-from heads.text.batches import cut, pad
+from heads.text.batches import batched, pad
 from heads.text.special_ids import EOS
 from heads.text.vocabulary import Vocabulary
 from heads.translation.beam_search import LENGTH_OFFSET, NEVER, beam_search
@@ -64,7 +64,7 @@ class Translator:
         parts = [np.array(part, np.int32) for sentence in sentences for part in sentence]
         lengths = np.array([len(part) for part in parts], np.int64)
         texts = [""] * len(parts)
-        for members in cut(np.argsort(lengths, kind="stable"), lengths, self.batch_tokens):
+        for members in batched(np.argsort(lengths, kind="stable"), lengths, self.batch_tokens):
             source, mask = pad([np.append(parts[i], EOS) for i in members])
             ids = beam_search(
                 self.model,
@@ -137,9 +137,12 @@ def translated(
 def plain_lines(stream: Iterable[bytes], report: Report) -> Iterator[str]:
     """Lines of a UTF-8 stream, normalised as the corpora are; bytes that are not UTF-8 become U+FFFD.
 
-    Only a line feed ends a line, so that no other Unicode character can change the number of lines.
+    Only a line feed ends a line, so that no other Unicode character can change the number of lines. Raises UserError if
+    the stream begins like packed text or text in UTF-16.
     """
     for number, raw in enumerate(stream, 1):
+        if number == 1 and (why := no_text(raw[:FIRST_BYTES])):
+            raise UserError(f"The standard input {why}")
         try:
             line = raw.decode("utf-8-sig" if number == 1 else "utf-8")
         except UnicodeDecodeError:
