@@ -1,5 +1,6 @@
 """Marian's own model files, laid out byte by byte as in src/common/binary.cpp of browsermt/marian-dev."""
 
+import io
 import struct
 from collections.abc import Sequence
 from pathlib import Path
@@ -7,11 +8,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+import sentencepiece
 import yaml
 from numpy.typing import NDArray
 
+from heads.formats.marian_file import write
 from heads.formats.marian_items import Item, MarianFile, packed
 from heads.formats.marian_shape import shape_of, shapes_of
+from heads.formats.marian_shortlist import checksum_of
 
 FLOAT, MATRIX, TEXT = 0x404, 0x4101, 0x101
 OPTIONS: dict[str, Any] = {
@@ -65,6 +69,30 @@ def small_file(**options: object) -> MarianFile:
     items = {name: packed(name, value, kinds[name]) for name, value in tensors.items()}
     name, kind, size, text = text_of(told)
     return MarianFile({**items, name.decode(): Item(name.decode(), kind, tuple(size), text)})
+
+
+def shortlist(lists: list[list[int]], first: int = 2) -> bytes:
+    """A shortlist of the likely target subwords of each source subword; the `first` lowest ids always are."""
+    offsets = [sum(map(len, lists[:source])) for source in range(len(lists) + 1)]
+    entries = [subword for subwords in lists for subword in subwords]
+    rest = struct.pack("<4Q", first, 3, len(offsets), len(entries))
+    rest += struct.pack(f"<{len(offsets)}Q", *offsets) + struct.pack(f"<{len(entries)}I", *entries)
+    return struct.pack("<2Q", 0xF11A48D5013417F5, checksum_of(rest)) + rest
+
+
+def write_student(folder: Path, sentences: Sequence[str]) -> Path:
+    """Write a model with a vocabulary of these sentences and a shortlist in which a quarter of it is likely; random."""
+    folder.mkdir(parents=True)
+    vocabulary = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter([*sentences] * 20), model_writer=vocabulary, vocab_size=36, minloglevel=2
+    )
+    (folder / "vocab.spm").write_bytes(vocabulary.getvalue())
+    draw = np.random.default_rng(3)
+    lists = [sorted(draw.choice(36, 9, replace=False).tolist()) for _ in range(36)]
+    (folder / "lex.s2t.bin").write_bytes(shortlist(lists))
+    write(folder / "model.bin", small_file(dim_vocabs=[36, 36]))
+    return folder
 
 
 def packaged() -> list[Path]:

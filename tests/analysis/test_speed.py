@@ -1,6 +1,7 @@
 """Speed with a fake clock: which model is timed when, and what is computed from the seconds."""
 
 import argparse
+import re
 from collections.abc import Callable
 from pathlib import Path
 from statistics import mean
@@ -225,9 +226,12 @@ def test_models_are_compared_with_the_unpruned_one_of_the_same_device(
     assert [row["examples_per_second"] for row in rows] == pytest.approx([*rates, *(rate / 4 for rate in rates)])
 
 
-def test_a_device_named_twice_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["speed", *WORDS, "--device", "cpu", "cpu"]) == 1
-    assert "names a device twice" in capsys.readouterr().err
+@pytest.mark.parametrize("devices", ["cpu cpu", "cuda:1 cpu cuda:1", "cuda cuda:0", "cuda:1 cuda", "auto cpu"])
+def test_a_device_that_is_or_may_be_named_twice_is_an_error(devices: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """A process that asks for a GPU that it holds itself would wait for ever."""
+    assert main(["speed", *WORDS, "--device", *devices.split()]) == 1
+    said = capsys.readouterr().err
+    assert re.match(f"error: --device {devices} (names|may name) a device twice: name [^\n]*\n$", said)
 
 
 def test_a_run_named_twice_is_an_error(

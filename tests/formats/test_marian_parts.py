@@ -10,18 +10,10 @@ from heads.base.files import UserError
 from heads.formats.marian_file import write
 from heads.formats.marian_parts import find_parts, is_marian, is_shortlist
 from heads.formats.marian_shortlist import checksum_of, read_shortlist
-from marian_files import packaged, small_file
+from marian_files import packaged, shortlist, small_file
 
 LISTS = [[2, 5], [], [5], [1, 3, 8]]
 """Likely target subwords of each of four source subwords."""
-
-
-def shortlist(lists: list[list[int]], first: int = 2) -> bytes:
-    offsets = [sum(map(len, lists[:source])) for source in range(len(lists) + 1)]
-    entries = [subword for subwords in lists for subword in subwords]
-    rest = struct.pack("<4Q", first, 3, len(offsets), len(entries))
-    rest += struct.pack(f"<{len(offsets)}Q", *offsets) + struct.pack(f"<{len(entries)}I", *entries)
-    return struct.pack("<2Q", 0xF11A48D5013417F5, checksum_of(rest)) + rest
 
 
 def test_candidates_are_the_first_subwords_and_those_of_each_source_subword(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import sacrebleu
+import torch
 from playwright.sync_api import sync_playwright
 
 from explored_page import CHROMIUM, data_of, needs_browser
@@ -164,7 +165,7 @@ def test_of_the_sizes_tried_the_smallest_that_loses_no_more_is_taken(
     monkeypatch.setattr(shrinking, "_train_both", lambda _place, _wish, target, *_: seen.append(target))
     monkeypatch.setattr(shrinking, "smaller", lambda _place, scope, target: tmp_path / scope / str(target))
     monkeypatch.setattr(shrinking, "_loss", loss)
-    folder, found, sizes = shrunk(place, Wish("all", None, 0.5, 1), "cpu", 1, lambda _: None)  # type: ignore[arg-type]
+    folder, found, sizes = shrunk(place, Wish("all", None, 0.5, 1), torch.device("cpu"), 1, lambda _: None)  # type: ignore[arg-type]
     assert (folder.name, found.kept, sizes) == (f"keep-{kept}", kept, tried)
     assert seen == [Target.parse(f"keep-{size}", by_gates=True) for size in tried]
     # Chosen on one half of the held-out data, reported on the other.
@@ -176,7 +177,7 @@ def test_where_every_size_loses_too_much_it_is_said(experiment: Experiment, monk
     for name, found in (("_train_both", None), ("smaller", Path()), ("_loss", Loss(14, 88, 90, -2, -3, -1))):
         monkeypatch.setattr(shrinking, name, lambda *_, found=found: found)
     with pytest.raises(UserError, match=r"loses more than 0\.5 BLEU: raise --loss"):
-        shrunk(place, Wish("all", None, 0.5, 1), "cpu", 1, lambda _: None)  # type: ignore[arg-type]
+        shrunk(place, Wish("all", None, 0.5, 1), torch.device("cpu"), 1, lambda _: None)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

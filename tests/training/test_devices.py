@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -17,6 +18,7 @@ from heads.training.devices import JOBS_A_GPU, LOCK_HOMES, claim, lock_folder, o
 
 CLAIM = """
 import sys
+import warnings
 from pathlib import Path
 from heads.training.devices import claim
 print(claim(["first", "second"], Path(sys.argv[1])), flush=True)
@@ -81,6 +83,7 @@ def test_a_gpu_is_not_handed_on_while_its_job_still_shuts_down(tmp_path: Path) -
 
 WAIT = """
 import sys
+import warnings
 from pathlib import Path
 from heads.training.devices import taken
 print(taken(["second"], Path(sys.argv[1]), "waiting for the second"), flush=True)
@@ -145,6 +148,24 @@ def test_memory_is_not_filled_before_it_is_written() -> None:
     values = [torch.empty(100_000).fill_(2.0) for _ in range(3)]
     del values
     assert not any(torch.empty(100_000).isnan().all() for _ in range(3))
+
+
+def test_attention_on_a_gpu_plans_nothing_for_each_shape_wherever_a_device_was_picked() -> None:
+    torch.backends.cuda.enable_cudnn_sdp(enabled=True)
+    pick("cpu", 1)
+    assert not torch.backends.cuda.cudnn_sdp_enabled()
+    assert torch.backends.cuda.flash_sdp_enabled() and torch.backends.cuda.mem_efficient_sdp_enabled()
+
+
+@pytest.mark.filterwarnings("error")
+def test_that_gradients_of_attention_differ_in_the_last_digits_is_not_told_and_other_warnings_are() -> None:
+    pick("cpu", 1)
+    way_out = "To explicitly enable determinism call torch.use_deterministic_algorithms(True, warn_only=False)."
+    for name in ("Flash Attention", "Memory Efficient attention"):
+        warnings.warn(f"{name} defaults to a non-deterministic algorithm. {way_out}", stacklevel=1)
+    for told in ("cuDNN Attention defaults to a non-deterministic algorithm.", "x does not have a deterministic one"):
+        with pytest.raises(UserWarning, match=told):
+            warnings.warn(told, stacklevel=1)
 
 
 def test_a_number_without_a_gpu_and_one_gpu_for_several_processes_are_refused(

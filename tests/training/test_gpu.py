@@ -1,7 +1,5 @@
 """Tests that need a GPU: its updates equal those of the CPU, wait for nothing, and resume where they were stopped."""
 
-import copy
-import dataclasses
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,47 +8,22 @@ import numpy as np
 import pytest
 import torch
 
-from heads.base.targets import Target
-from heads.config.trainings import GatesSettings, SubsetSettings
 from heads.model.transformer import Transformer
 from heads.text.batches import Batch
-from heads.training.checkpointing import Unfinished
-from heads.training.job import pruning_of
-from heads.training.loop import Training, train
 from heads.translation.beam_search import beam_search
-from killed_trainings import Killed, killed, weights
+from killed_trainings import weights
+from trainings_elsewhere import KINDS, New, built, on, stopped_and_whole
 
 pytestmark = [
     pytest.mark.gpu,
     pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU here, see benchmarks/gpu/README.md"),
 ]
-New = Callable[..., Training]
 GPU = torch.device("cuda")
-KINDS: dict[str, dict[str, Any]] = {
-    "plain": {},
-    "parts": {"micro_batch_tokens": 30},
-    "muon": {"optimizer": "muon"},
-    "bf16": {"precision": "bf16"},
-    "gates": {"target": "lam-0.3", "micro_batch_tokens": 30},
-    "budgets": {"target": "keep-2-3-1"},
-    "subset": {"target": "dsp-7"},
-}
-
-
-def on(device: torch.device, training: Training, target: str = "") -> Training:
-    """The same training on a device; its gates, if any, are on all heads and settle after three of five updates."""
-    model = copy.deepcopy(training.model)
-    plan = dataclasses.replace(training.plan, device=device)
-    gates = GatesSettings(updates=5, settled_share=0.4, gate_learning_rate=0.05, subset=SubsetSettings())
-    pruning = pruning_of(model, "all", Target.parse(target, by_gates=True), gates, ()) if target else None
-    return Training(model, training.pairs, plan, pruning)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_kind_of_update_waits_for_the_gpu(new_training: New, kind: str) -> None:
-    how = dict(KINDS[kind])
-    target = how.pop("target", "")
-    training = on(GPU, new_training(dropout=0.2, batch_tokens=90, **{"micro_batch_tokens": 90, **how}), target)
+    training = built(new_training, GPU, kind)
     updates = training.prepared(0)
     torch.cuda.set_sync_debug_mode("error")
     try:
@@ -95,19 +68,8 @@ def test_a_training_that_was_stopped_goes_on_with_the_noise_that_would_have_come
 ) -> None:
     """Without the saved noise states, dropout and gates would differ, and weights by far more than rounding."""
 
-    def evaluate(*_: object) -> dict[str, float]:
-        return {"dev_loss": 1.0}
-
-    def built() -> Training:
-        return on(GPU, new_training(dropout=0.3, batch_tokens=90, plan={"updates": 8}), target)
-
-    whole = built()
-    train(whole, evaluate, Unfinished(tmp_path / "whole", "one", 1e9))
-    stopped, folder = built(), tmp_path / "stopped"
-    with pytest.raises(Killed):
-        train(killed(stopped, 6), evaluate, Unfinished(folder, "one", 0.0))
-    resumed = built()
-    train(resumed, evaluate, Unfinished(folder, "one", 1e9))
+    how = {"dropout": 0.3, "batch_tokens": 90, "plan": {"updates": 5}}
+    resumed, whole = stopped_and_whole(lambda: on(GPU, new_training(**how), target), tmp_path)
     for name, value in weights(whole).items():
         torch.testing.assert_close(weights(resumed)[name], value, rtol=1e-3, atol=1e-4, msg=name)
 

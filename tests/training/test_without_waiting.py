@@ -1,12 +1,7 @@
-"""An update on a GPU is launched without waiting; its results are read later, and nothing is saved before.
-
-A device of kind `meta` stands for the GPU: tensors there have no values, so reading one fails by itself.
-The CPU must not copy anything there and wait for its arrival either, which is checked operation by operation.
-"""
+"""The results of updates on a GPU are read later, and nothing is saved before; `tests/devices` has that none waits."""
 
 import threading
 from collections.abc import Callable
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -15,112 +10,19 @@ import pytest
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from heads.base.files import read_jsonl
-from heads.base.targets import Target
-from heads.config.trainings import GatesSettings, LengthSettings, ModelSettings, SubsetSettings, TrainingSettings
 from heads.model.checkpoint import load_tensors
-from heads.model.encoder import Encoder, sinusoids
-from heads.model.shape import unpruned_shape
+from heads.model.encoder import Encoder
 from heads.model.sublayers import Gates
-from heads.model.transformer import Transformer
-from heads.text.batches import Batch, Pairs
-from heads.training import cross_entropy, devices
+from heads.text.batches import Batch
 from heads.training.checkpointing import Unfinished, checkpoints_in
-from heads.training.job import frozen_beside, pruning_of
 from heads.training.loop import Training, Update, train
 from heads.training.losses import Losses
 from heads.training.schedule import TrainingPlan
 from killed_trainings import Killed, assert_same, killed
 
 New = Callable[..., Training]
-META = torch.device("meta")
-SIZES = ModelSettings(layers=2, heads=3, width=12, feedforward=7, dropout=0.2, attention_dropout=0.2)
-
-
-class NotWaiting(TorchDispatchMode):
-    """Fails if a copy from the CPU to the device, or back, is waited for."""
-
-    def __torch_dispatch__(self, operation: Any, types: Any, arguments: Any = (), options: Any = None) -> Any:
-        """Check every operation."""
-        options = options or {}
-        found = operation(*arguments, **options)
-        given = [each for each in arguments if isinstance(each, Tensor)]
-        if str(operation).startswith(("aten._to_copy", "aten.copy_")) and found.device != given[-1].device:
-            waits = not (options.get("non_blocking", False) or True in arguments)
-            assert not waits, f"{operation} is waited for"
-        return found
-
-
-@pytest.fixture
-def on_meta(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Leave out what torch has for real devices only: their generators, mixed precision, fused optimisers."""
-    tensor, adam = torch.tensor, torch.optim.Adam
-
-    def made(value: Any, *, device: torch.device | None = None, **options: Any) -> Tensor:
-        assert device != META, "what Python knows is written to the device, and waited for"
-        return tensor(value, device=device, **options)
-
-    class Generator:
-        """A generator without a device; torch draws without one where it is given None."""
-
-        def __init__(self, device: torch.device) -> None:
-            assert device == META
-
-        def manual_seed(self, seed: int) -> None:
-            """Do nothing: there are no values to draw."""
-
-    monkeypatch.setattr(torch, "tensor", made)
-    monkeypatch.setattr(torch, "Generator", Generator)
-    monkeypatch.setattr(torch, "autocast", lambda *_, **__: nullcontext())
-    monkeypatch.setattr(torch.optim, "Adam", lambda *groups, **rest: adam(*groups, **{**rest, "fused": False}))
-    monkeypatch.setattr(cross_entropy, "LEAST_TOKENS", 1)
-    monkeypatch.setitem(cross_entropy.CHUNK, "meta", 100)
-    monkeypatch.setitem(devices.LENGTH_MULTIPLE, "meta", 8)
-
-
-KINDS: dict[str, dict[str, Any]] = {
-    "plain": {},
-    "parts": {"micro_batch_tokens": 60},
-    "muon": {"optimizer": "muon"},
-    "encoder": {"scope": "enc_self"},
-    "gates": {"scope": "all", "micro_batch_tokens": 60},
-    "budget": {"scope": "all", "target": "keep-7"},
-    "budgets": {"scope": "all", "target": "keep-2-3-1"},
-    "subset": {"scope": "all", "target": "dsp-7"},
-}
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_no_kind_of_update_waits_for_the_device(
-    kind: str, digit_pairs: Callable[..., Pairs], on_meta: None, training_settings: Callable[..., TrainingSettings]
-) -> None:
-    changes: dict[str, Any] = {"scope": "", "target": "lam-0.5", **KINDS[kind]}
-    scope, target = changes.pop("scope"), Target.parse(changes.pop("target"), by_gates=True)
-    model = Transformer(unpruned_shape(SIZES, 13, 11))
-    gates = GatesSettings(updates=2, settled_share=0.5, subset=SubsetSettings(straight_through=True))
-    pruning = pruning_of(model, scope, target, gates, frozen_beside(scope, model)) if scope else None
-    settings = training_settings(batch_tokens=150, **{"micro_batch_tokens": 150, **changes})
-    training = Training(
-        model,
-        digit_pairs(count=60),
-        TrainingPlan(settings, LengthSettings(updates=2, patience=0, average_last=1, average_every=1), 7, 0, META),
-        pruning,
-    )
-    updates = training.prepared(0)
-    with NotWaiting():
-        for _ in range(2):  # the gates have settled in the second
-            row = training.step(*next(updates))
-    updates.close()
-    assert len(training.losses.unread) == 2
-    assert all(row[name].device == META for name in row if name != "learning_rate")  # type: ignore[union-attr]
-
-
-def test_signals_of_positions_are_made_where_they_are_needed() -> None:
-    with NotWaiting():
-        assert sinusoids(5, 6, 2, torch.float32, META).device == META
-    assert sinusoids(5, 6, 2, torch.float32).dtype == torch.float32
 
 
 def unwaited(training: Training) -> Training:

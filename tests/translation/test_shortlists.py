@@ -21,10 +21,11 @@ SOURCE = (-1, -1, 0, 1, 3, 2)
 """Their id for each of ours: the last two are the other way round, the first two ours alone."""
 TARGET = (-1, -1, 0, 1, 7, 6, 5, 4, 3, 2)
 WITHOUT = -1e9
+CPU = torch.device("cpu")
 
 
 def allowed(ids: list[int], *, shared: bool = False) -> list[list[int]]:
-    found = OurShortlist(LISTS, SOURCE, TARGET, shared=shared).of(torch.tensor([ids, [5, EOS, EOS]]))
+    found = OurShortlist(LISTS, SOURCE, TARGET, shared=shared).of(torch.tensor([ids, [5, EOS, EOS]]), CPU)
     return [found.ids[row].tolist() for row in found.of]
 
 

@@ -211,6 +211,7 @@ def _peak_memory_mb(
     folder: Path, source: Path, settings: SpeedSettings, device: torch.device, threads: int
 ) -> float | None:
     torch.set_num_threads(threads)
+    torch.backends.cuda.enable_cudnn_sdp(enabled=False)  # as wherever a device is picked
     model = load_model(folder).to(device)
     translate_all(model, source_batches(Tokens(source), model, settings, max(settings.batch_sizes), device), settings)
     if device.type == "cuda":

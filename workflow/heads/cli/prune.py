@@ -16,6 +16,7 @@ from heads.one_model.inspecting import shown_name
 from heads.one_model.prune_report import page_beside, pruned_page, report_lines, wish_of
 from heads.one_model.shrinking import heads_of, shrunk, speed_won
 from heads.one_model.workplace import Workplace, fingerprint_of, splits_of
+from heads.training.devices import pick
 from heads.translation.encoders_alone import export_any
 from heads.translation.export import FORMATS
 from heads.translation.opening import opened
@@ -52,11 +53,13 @@ def run(arguments: argparse.Namespace) -> None:
         asked |= {"languages": " ".join(languages)} if any(languages) else {}
         place = Workplace(arguments.output.with_name(f".{arguments.output.name}.unfinished"), asked)
         place.lay_out(folder)
-    place.answer(splits, arguments.device, report)
-    smaller, lost, tried = shrunk(place, wish, arguments.device, arguments.threads, report)
-    shown = pruned_page(place, shown_name(arguments.model), wish.scope, tried, arguments.device, report)
+    # Only once: what holds a GPU would wait for a second one.
+    device = pick(arguments.device, arguments.threads)
+    place.answer(splits, device, report)
+    smaller, lost, tried = shrunk(place, wish, device, arguments.threads, report)
+    shown = pruned_page(place, shown_name(arguments.model), wish.scope, tried, device, report)
     export_any(smaller, arguments.output, arguments.format)
     write_text(page_beside(arguments.output), shown)
-    for line in report_lines(place, wish.scope, lost, speed_won(place, smaller, arguments.device, 1)):
+    for line in report_lines(place, wish.scope, lost, speed_won(place, smaller, device)):
         report(line)
     place.remove()

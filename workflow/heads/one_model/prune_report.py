@@ -4,6 +4,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from heads.analysis.masking import vectors
 from heads.analysis.metrics import ACCURACY, BLEU, COSINE, cosine_values
 from heads.base.files import UserError, read_lines
@@ -20,7 +22,6 @@ from heads.one_model.shrinking import Loss, Wish, heads_of, needs_control, run_o
 from heads.one_model.text import Text
 from heads.one_model.workplace import Workplace
 from heads.tables.reading import RunContent, RunFiles
-from heads.training.devices import pick
 from heads.translation.stream import Report
 
 AGAINST = {
@@ -77,10 +78,12 @@ def page_beside(folder: Path) -> Path:
     return folder.with_name(f"{folder.name}.html")
 
 
-def pruned_page(place: Workplace, name: str, scope: str, sizes: Sequence[int], device: str, report: Report) -> str:
+def pruned_page(
+    place: Workplace, name: str, scope: str, sizes: Sequence[int], device: torch.device, report: Report
+) -> str:
     """The page of the model called `name`: its heads are measured, and every size that was tried is scored."""
     text = Text(read_lines(place.text("test", SIDES[0]))[:SENTENCES])
-    measuring = Measuring(place.baseline, text, pick(device, 1), report)
+    measuring = Measuring(place.baseline, text, device, report)
     measured = {**measuring.measure(), "train.jsonl": [{"update": 0, "updates": 0, "dev_loss": None}]}
     runs: list[RunFiles] = []
     control = [CONTROL] * needs_control(place)

@@ -28,7 +28,8 @@ from heads.one_model.workplace import Workplace
 from heads.pruning.removal import remove_closed
 from heads.text.vocabulary import Tokens
 from heads.training.devices import label_of, pick
-from heads.training.job import Job, begin, frozen_beside, pruning_of, run_job
+from heads.training.distributed import Processes
+from heads.training.job import Job, frozen_beside, pruning_of, run_job
 from heads.translation.model_folder import VOCABULARIES
 from heads.translation.stream import Report
 
@@ -84,7 +85,9 @@ def heads_of(folder: Path, scope: str) -> int:
     return len(shape_of(folder).heads(SCOPES[scope]))
 
 
-def shrunk(place: Workplace, wish: Wish, device: str, threads: int, report: Report) -> tuple[Path, Loss, list[int]]:
+def shrunk(
+    place: Workplace, wish: Wish, device: torch.device, threads: int, report: Report
+) -> tuple[Path, Loss, list[int]]:
     """The folder of the smallest model that fits the wish, its loss on held-out sentences, and all sizes tried.
 
     Raises UserError if even the largest size that is tried loses more than allowed.
@@ -119,13 +122,15 @@ def needs_control(place: Workplace) -> bool:
     return not shape_of(place.baseline).embeds
 
 
-def _train_both(place: Workplace, wish: Wish, target: Target, device: str, threads: int) -> None:
-    """Train the control, if needed, and the model with gates, in parallel if there are two threads."""
+def _train_both(place: Workplace, wish: Wish, target: Target, device: torch.device, threads: int) -> None:
+    """Train the control, if needed, and the model with gates, in parallel if there are two threads of a CPU."""
     trained = [CONTROL] * needs_control(place) + [target]
     waiting = [one for one in trained if not (run_of_target(place, "gates", wish.scope, one) / "heads.tsv").is_file()]
-    each = max(1, threads // max(1, len(waiting)))
+    # A second process would wait for the GPU that this one holds.
+    apart = threads > 1 and len(waiting) > 1 and device.type == "cpu"
+    each = threads // len(waiting) if apart else threads
     asked = [(place.folder, place.results, wish, str(one), device, each) for one in waiting]
-    if threads < 2 or len(asked) < 2:
+    if not apart:
         for one in asked:
             train_one(*one)
         return
@@ -134,14 +139,14 @@ def _train_both(place: Workplace, wish: Wish, target: Target, device: str, threa
             done.result()
 
 
-def train_one(folder: Path, results: Path, wish: Wish, asked: str, device: str, threads: int) -> None:
-    """Fine-tune the model with gates; an interrupted training resumes."""
+def train_one(folder: Path, results: Path, wish: Wish, asked: str, device: torch.device, threads: int) -> None:
+    """Fine-tune the model with gates; an interrupted training resumes. May run in a process of its own on a CPU."""
+    own = pick("cpu", threads) if device.type == "cpu" else device
     target = Target.parse(asked, by_gates=True)
     settings = GatesSettings(
         updates=wish.updates, average_last=1, gate_learning_rate=0.1, record_every=20, settled_share=0.34
     )
     out = results / "gates" / wish.scope / str(target) / "seed-1"
-    own, processes = begin(device, threads, 1)
     job = Job(
         content={"training": TRAINING.model_dump(), "gates": settings.model_dump(), "task": "translation"},
         data=results / "bpe",
@@ -151,7 +156,7 @@ def train_one(folder: Path, results: Path, wish: Wish, asked: str, device: str, 
         seed=1,
         save_every_seconds=60,
         device=own,
-        processes=processes,
+        processes=Processes(),
         provenance=made_by(seed=1, device=label_of(own), threads=threads, processes=1),
         gates=out / "heads.tsv",
         gates_log=out / "gates.jsonl",
@@ -176,7 +181,7 @@ def smaller(place: Workplace, scope: str, target: Target) -> Path:
     return out
 
 
-def _loss(place: Workplace, scope: str, folder: Path, kept: int, split: str, device: str) -> Loss:
+def _loss(place: Workplace, scope: str, folder: Path, kept: int, split: str, device: torch.device) -> Loss:
     """The loss of a pruned model against the control, on a held-out split."""
     control = run_of_target(place, "gates", scope, CONTROL) if needs_control(place) else place.baseline
     (whole, wanted, metric), (smaller, _, _) = (answering(place, one, split, device) for one in (control, folder))
@@ -184,23 +189,22 @@ def _loss(place: Workplace, scope: str, folder: Path, kept: int, split: str, dev
     return Loss(kept, pruned[0], unpruned[0], *compared(pruned, unpruned), metric.name)
 
 
-def answering(place: Workplace, folder: Path, split: str, device: str) -> tuple[Translate, Answers, Metric]:
+def answering(place: Workplace, folder: Path, split: str, device: torch.device) -> tuple[Translate, Answers, Metric]:
     """A function that gives a model's answers for a split, the reference answers, and the metric."""
-    on = pick(device, 1)
     text = read_text(place.tokens(split, SIDES[0]), place.text(split, SIDES[1]), place.bpe / VOCABULARIES[1])
-    return answers_of(load_model(folder).to(on), on, text, SEARCH)
+    return answers_of(load_model(folder).to(device), device, text, SEARCH)
 
 
-def speed_won(place: Workplace, folder: Path, device: str, threads: int) -> dict[int, tuple[float, float, float]]:
+def speed_won(place: Workplace, folder: Path, device: torch.device) -> dict[int, tuple[float, float, float]]:
     """The smaller model's speed relative to the original, by batch size: median and range of three rounds."""
-    on, source = pick(device, threads), place.tokens("test", SIDES[0])
+    source = place.tokens("test", SIDES[0])
     most = len(Tokens(source).lengths)
     sizes = tuple(size for size in SPEED.batch_sizes if size <= most)
     settings = SPEED.model_copy(update={"batch_sizes": sizes, "sentences": min(most, SPEED.sentences)})
     folders = {"model": place.baseline, "smaller": folder}
-    contestants = {name: contestant(one, source, settings, on) for name, one in folders.items()}
+    contestants = {name: contestant(one, source, settings, device) for name, one in folders.items()}
     with torch.inference_mode():
-        rows = compare(contestants, Tokens(source), settings, on, clock_of(on))
+        rows = compare(contestants, Tokens(source), settings, device, clock_of(device))
     return {
         int(str(row["batch_sentences"])): tuple(float(str(row[f"ratio{end}"])) for end in ("", "_low", "_high"))  # type: ignore[misc]
         for row in rows

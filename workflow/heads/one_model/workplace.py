@@ -6,6 +6,8 @@ import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import torch
+
 from heads.base.files import UserError, read_json, write_json, write_lines
 from heads.base.names import SIDES, SPLITS
 from heads.model.folder import WEIGHTS, load_model
@@ -13,7 +15,6 @@ from heads.model.shape import FACTS, shape_of
 from heads.one_model.answering import answered_by
 from heads.text.encoding import encode_file, opened
 from heads.text.vocabulary import Tokens
-from heads.training.devices import pick
 from heads.translation.distilled import distinct, write_distilled
 from heads.translation.model_folder import VOCABULARIES, vocabulary_folder
 from heads.translation.stream import Report, open_translator
@@ -65,7 +66,7 @@ class Workplace:
         """The text of a split in subwords, a token file."""
         return self.bpe / f"{split}.{side}.safetensors"
 
-    def answer(self, splits: Mapping[str, list[str]], device: str, report: Report) -> None:
+    def answer(self, splits: Mapping[str, list[str]], device: torch.device, report: Report) -> None:
         """Let the model translate the text of every split, once, or label it; then encode both sides."""
         alone = shape_of(self.baseline).alone
         for split, sources in splits.items():
@@ -74,18 +75,18 @@ class Workplace:
                 self._label(split, sources, device)
             elif not target.is_file():
                 translator = open_translator(
-                    self.baseline, pick(device, 1), beam=1, length_penalty=0.0, batch_tokens=3000, max_subwords=200
+                    self.baseline, device, beam=1, length_penalty=0.0, batch_tokens=3000, max_subwords=200
                 )
                 write_distilled(sources, translator, source, target, report)
             for side, name in zip(SIDES, VOCABULARIES, strict=True):
                 encode_file(self.text(split, side), opened(self.bpe / name), self.tokens(split, side))
 
-    def _label(self, split: str, examples: list[str], device: str) -> None:
+    def _label(self, split: str, examples: list[str], device: torch.device) -> None:
         """Write the examples of a split, and the answers of an encoder without a decoder."""
         write_lines(self.text(split, SIDES[0]), examples)
         encode_file(self.text(split, SIDES[0]), opened(self.bpe / VOCABULARIES[0]), self.tokens(split, SIDES[0]))
-        on, tokens = pick(device, 1), Tokens(self.tokens(split, SIDES[0]))
-        answers = answered_by(load_model(self.baseline).to(on), tokens, opened(self.bpe / VOCABULARIES[1]), on)
+        tokens, labels = Tokens(self.tokens(split, SIDES[0])), opened(self.bpe / VOCABULARIES[1])
+        answers = answered_by(load_model(self.baseline).to(device), tokens, labels, device)
         write_lines(self.text(split, SIDES[1]), answers)
 
 

@@ -4,6 +4,7 @@ import os
 import re
 import sys
 import time
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -16,6 +17,8 @@ from heads.model.linear import by_intel
 POLL_SECONDS = 2.0
 LOCK_HOMES = (Path("/dev/shm"), Path("/tmp"))
 """Where GPUs are claimed: the first writable folder, the same for all jobs on a machine, unlike TMPDIR."""
+GPU = "cuda"
+"""The type of device that is not the CPU; tests put in its place one that needs no GPU."""
 JOBS_A_GPU = "HEADS_JOBS_A_GPU"
 """Environment variable with the number of jobs that may share a GPU, the same for all jobs; 1 if it is not set."""
 LENGTH_MULTIPLE = {"cpu": 1, "cuda": 8}
@@ -35,6 +38,12 @@ def pick(name: str, threads: int) -> torch.device:
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
     # torch.use_deterministic_algorithms does the same but first imports the compiler, which takes a second.
     torch.set_deterministic_debug_mode("warn")
+    # Their gradients are repeatable only where nothing else is allowed, at the cost of speed. So a GPU's runs differ in
+    # the last digits, as docs/cluster.md says, and torch need not say it in each of them.
+    attentions = "(Flash Attention|Memory Efficient attention)"
+    warnings.filterwarnings("ignore", f"{attentions} defaults to a non-deterministic algorithm")
+    # cuDNN's attention makes a plan for every new shape, 11 ms a call, and nearly every batch has a new shape.
+    torch.backends.cuda.enable_cudnn_sdp(enabled=False)
     # Otherwise memory that is about to be written would first be filled with NaN.
     torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
     if name == "auto":
@@ -44,18 +53,20 @@ def pick(name: str, threads: int) -> torch.device:
         raise UserError(f"--device {name} is not known: use auto, cpu, cuda or cuda:1 with the number of a GPU.")
     if name != "cpu" and not torch.cuda.is_available():
         raise UserError(f"--device {name} was asked for, but torch sees no GPU: use --device cpu.")
-    return torch.device("cpu" if name == "cpu" else f"cuda:{own_gpu(wanted['number'])}")
+    return torch.device("cpu" if name == "cpu" else f"{GPU}:{own_gpu(wanted['number'])}")
 
 
 def pick_each(names: Sequence[str], threads: int) -> list[torch.device]:
     """The devices with these names, in order; for `auto` alone, the CPU and a GPU, if there is one.
 
-    Raises UserError if a device is named twice.
+    Raises UserError if a device is named twice, or may be: this process would wait for a GPU that it holds itself.
     """
     if list(names) == ["auto"]:
         names = ["cpu", "cuda"] if torch.cuda.is_available() else ["cpu"]
     if len(set(names)) < len(names):
         raise UserError(f"--device {' '.join(names)} names a device twice: name each once.")
+    if len(names) > 1 and ("auto" in names or ("cuda" in names and len({*names} - {"cpu", "cuda"}))):
+        raise UserError(f"--device {' '.join(names)} may name a device twice: name GPUs by their numbers.")
     return [pick(name, threads) for name in names]
 
 

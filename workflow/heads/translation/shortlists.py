@@ -26,8 +26,11 @@ class OurShortlist:
         self.ours = np.zeros(ours.max() + 1, np.int64)
         self.ours[ours[ours >= 0]] = np.flatnonzero(ours >= 0)
 
-    def of(self, source: Tensor) -> Candidates:
-        """The candidates of source sentences [B, S]: each has its own, whatever the others in the batch."""
+    def of(self, source: Tensor, device: torch.device) -> Candidates:
+        """The candidates, on a device, of source sentences [B, S]: each has its own, whatever the others in the batch.
+
+        source: on the CPU, where the lists are.
+        """
         sentences = []
         for ids in source.tolist():
             theirs = [one for one in self.theirs[ids].tolist() if one >= 0]
@@ -39,7 +42,7 @@ class OurShortlist:
         of = torch.zeros(len(sentences), len(every), dtype=torch.bool)
         for row, own in zip(of, sentences, strict=True):
             row[torch.from_numpy(np.searchsorted(every, own))] = True
-        return Candidates(torch.from_numpy(every).to(source.device), of.to(source.device))
+        return Candidates(torch.from_numpy(every).to(device), of.to(device))
 
 
 def shortlist_of(vocabularies: Path, sizes: tuple[int, int]) -> OurShortlist | None:

@@ -74,7 +74,7 @@ class Translator:
                 length_penalty=self.length_penalty,
                 length_offset=self.length_offset,
                 early_stopping=self.early_stopping,
-                candidates=self.shortlist.of(source) if self.shortlist else None,
+                candidates=self.shortlist.of(source, self.device) if self.shortlist else None,
             )
             for member, text in zip(members, self.target.decode(ids), strict=True):
                 texts[member] = text

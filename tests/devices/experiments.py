@@ -1,0 +1,123 @@
+"""Tiny experiments on disk, one for each kind of model, with what their commands need that no command writes."""
+
+import copy
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from heads.base.files import read_lines, write_lines, write_tsv
+from heads.model.alone import Classifier, ExampleEncoder, SentenceEncoder
+from heads.model.checkpoint import save_tensors
+from heads.model.encoder import Encoder
+from heads.model.head_removal import head_rows, prune
+from heads.model.shape import ModelShape, full_heads
+from heads.pruning.selection import COLUMNS as SELECTION
+from heads.syntax.conllu import place, write_conllu
+from heads.text.encoding import encode_file, opened
+from heads.text.labels import write_labels
+from heads.translation.from_bert import EMBEDDING
+from heads.translation.opening import READERS, Wishes
+from known_experiment import COUNTS, LEFT, Known, known_model, save, write_known
+from marian_files import write_student
+from model_folders import SOURCE
+from tiny_examples import write_examples
+
+WORDS, LABELS, VECTORS, STUDENT = "words", "labels", "vectors", "student"
+"""What a model answers with; a student is a translator from a Marian file, with a shortlist."""
+SIDES = ("source", "target")
+TEXT = [
+    f"{what} {animal} {does} {where} ."
+    for what in ("a small", "the old", "a white")
+    for animal in ("dog", "cat", "house")
+    for does in ("sees", "stands", "barks")
+    for where in ("here", "near the river")
+]
+"""As many sentences as it takes to prune a model."""
+SIZES: dict[str, Any] = {
+    "width": 12, "head_width": 4, "feedforward": 7, "dropout": 0.0, "pre_norm": True, "source_subwords": 40,
+    "original_heads": 3, "live_heads": full_heads(layers=2, heads=3, kinds=("enc_self",)),
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Place(Known):
+    """An experiment, and by the names of cases what commands have written on the CPU."""
+
+    kind: str = WORDS
+    made: dict[str, Path] = field(default_factory=dict)
+
+    def text(self, split: str, side: str) -> Path:
+        """Plain text."""
+        return super().text(split, side) if self.kind == WORDS else self.folder / f"{split}.{side}.txt"
+
+
+def write_place(folder: Path, kind: str) -> Place:
+    """Write the experiment of a kind of model."""
+    {WORDS: _write_words, LABELS: _write_labels, VECTORS: _write_vectors, STUDENT: _write_student}[kind](folder)
+    made = Place(folder, kind)
+    known = [line for split in COUNTS for line in read_lines(made.text(split, "source"))]
+    write_lines(folder / "text.txt", known if kind == WORDS else TEXT)
+    return made
+
+
+def _write_words(folder: Path) -> None:
+    """Write the experiment with known answers."""
+    write_known(folder)
+    _write_beside(folder, known_model(), LEFT)
+    write_lines(folder / "links", ["0-0 1-1 2-2"] * 10)
+    write_lines(folder / "three", ["i j", "k", "l"])
+
+
+def _write_labels(folder: Path) -> None:
+    """Write examples of which one word says the label, and a random model."""
+    write_examples(folder, sizes={"train": 24, "dev": 6, "test": 8})
+    _write_random(folder, Classifier(ModelShape(**SIZES, target_subwords=3, labels=3)))
+
+
+def _write_vectors(folder: Path) -> None:
+    """Write the same examples, with a random model that embeds them."""
+    write_examples(folder, sizes={"train": 24, "dev": 6, "test": 8})
+    labels = folder / "bpe/target.model"
+    write_labels(EMBEDDING, labels)
+    for split in ("train", "dev", "test"):
+        text = folder / f"{split}.target.txt"
+        write_lines(text, [*EMBEDDING] * len(text.read_text(encoding="utf-8").splitlines()))
+        encode_file(text, opened(labels), folder / f"bpe/{split}.target.safetensors")
+    _write_random(folder, SentenceEncoder(ModelShape(**SIZES, target_subwords=1)))
+
+
+def _write_random(folder: Path, model: ExampleEncoder) -> None:
+    torch.manual_seed(3)
+    with torch.no_grad():
+        for value in model.parameters():
+            value.add_(0.4 * torch.randn(value.shape))
+    save(model.eval(), folder / "baseline/seed-1")  # type: ignore[arg-type]
+    _write_beside(folder, model, {"enc_self": LEFT["enc_self"]})
+
+
+def _write_beside(folder: Path, model: Encoder, left: Mapping[str, list[list[bool]]]) -> None:
+    """Write a checkpoint, the model with only some of its heads, tables of these, and trees."""
+    save_tensors(folder / "checkpoints/checkpoint-00000002.safetensors", model.state_dict(), {})
+    smaller = prune(copy.deepcopy(model), left)
+    save(smaller, folder / "pruned/all/lam-9/seed-1")  # type: ignore[arg-type]
+    rows = head_rows(smaller.shape)
+    write_tsv(folder / "heads.tsv", rows, ("attention", "layer", "head", "open"))
+    write_tsv(folder / "selection.tsv", [{"method": "lrp", "budget": 7, **row} for row in rows], SELECTION)
+    trees = [[(word, word, "X", i, "dep" if i else "root", True) for i, word in enumerate("abcde"[:size])] for size in
+             (5, 4, 3)]  # fmt: skip
+    write_conllu(folder / "trees.conllu", map(place, trees))
+
+
+def _write_student(folder: Path) -> None:
+    """Write a Marian file and its own shortlist, and a text in its subwords."""
+    theirs = READERS["firefox"](write_student(folder / "theirs", SOURCE), Wishes())
+    theirs.write_vocabularies(folder / "bpe")
+    save(theirs.model(), folder / "baseline/seed-1")  # type: ignore[arg-type]
+    for split in ("train", "dev", "test"):
+        for side in SIDES:
+            write_lines(folder / f"{split}.{side}.txt", SOURCE)
+            vocabulary = opened(folder / f"bpe/{side}.model")
+            encode_file(folder / f"{split}.{side}.txt", vocabulary, folder / f"bpe/{split}.{side}.safetensors")

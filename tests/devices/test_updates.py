@@ -1,0 +1,38 @@
+"""An update of a training waits for nothing on its device, and one that was stopped goes on as it would have."""
+
+from pathlib import Path
+
+import pytest
+import standin
+import torch
+
+from heads.training import cross_entropy
+from killed_trainings import assert_same
+from trainings_elsewhere import KINDS, New, built, on, stopped_and_whole
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_kind_of_update_waits_for_the_device(
+    new_training: New, gpu: torch.device, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cross_entropy, "LEAST_TOKENS", 8)  # so that there are several chunks
+    monkeypatch.setitem(cross_entropy.CHUNK, gpu.type, 100)
+    training = built(new_training, gpu, kind)
+    updates, before = training.prepared(0), standin.operations
+    with standin.never_waiting():
+        for _ in range(4):  # in the fourth, gates have settled
+            row = training.step(*next(updates))
+    updates.close()
+    assert standin.operations > before + 1000
+    assert {row[name].device for name in row if name != "learning_rate"} == {gpu}  # type: ignore[union-attr]
+    assert len(training.losses.unread) == 4
+    losses = training.losses.read()
+    assert len({*losses}) == 4 and all(0 < loss < 9 for loss in losses)
+
+
+@pytest.mark.parametrize("target", ["lam-0.3", "dsp-7"])
+def test_a_training_that_was_stopped_goes_on_with_the_noise_that_would_have_come(
+    new_training: New, gpu: torch.device, tmp_path: Path, target: str
+) -> None:
+    how = {"dropout": 0.3, "batch_tokens": 90, "plan": {"updates": 5}}
+    assert_same(*stopped_and_whole(lambda: on(gpu, new_training(**how), target), tmp_path))
