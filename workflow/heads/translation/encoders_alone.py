@@ -16,7 +16,8 @@ from heads.text.encoding import vocabulary_of
 from heads.text.labels import Labels, write_labels
 from heads.text.wordpieces import WordPieces, write_word_pieces
 from heads.translation.agreement import TOLERANCE
-from heads.translation.bert_folder import BertFolder, read_bert
+from heads.translation.authors_search import not_used
+from heads.translation.bert_folder import BertFolder, passed_over, read_bert
 from heads.translation.export import copy_vocabularies, export, exported_already, new_folder
 from heads.translation.export_page import head_table
 from heads.translation.from_bert import (
@@ -61,11 +62,17 @@ from transformers import AutoModel, AutoTokenizer
 
 tokenizer, model = AutoTokenizer.from_pretrained("."), AutoModel.from_pretrained(".", add_pooling_layer=False)
 batch = tokenizer(["A sentence.", "One that is longer."], return_tensors="pt", padding=True)
-real = batch["attention_mask"][:, :, None]
-vectors = (model(**batch).last_hidden_state * real).sum(1) / real.sum(1)
+{pooled}
 vectors = vectors / vectors.norm(dim=-1, keepdim=True)
 print(vectors @ vectors.T)
 ```"""
+_POOLED = {
+    "mean": """real = batch["attention_mask"][:, :, None]
+vectors = (model(**batch).last_hidden_state * real).sum(1) / real.sum(1)""",
+    "cls": """vectors = model(**batch).last_hidden_state[:, 0]""",
+    "max": """padding = batch["attention_mask"][:, :, None] == 0
+vectors = model(**batch).last_hidden_state.masked_fill(padding, -float("inf")).amax(1)""",
+}
 _ONNX = """    pip install onnxruntime tokenizers numpy
 
 ```python
@@ -87,20 +94,20 @@ def import_bert(pretrained: Path, out: Path, labels: Sequence[str] = ()) -> str:
     """Import the BERT in a transformers folder, with its WordPieces and labels, into the new folder `out`.
 
     labels: in the order of its classifier, or those that it is to learn; by default, those of its config.json. A model
-    without a classifier embeds sentences if no labels are given. Returns the message of `drawn_anew`. Raises UserError
-    if it is not such a folder.
+    without a classifier embeds sentences if no labels are given. Returns what has to be said about it: parts that are
+    drawn anew, settings that are not used. Raises UserError if it is not such a folder.
     """
     folder = read_bert(pretrained)
     embeds = not labels and CLASSIFIER in lacking(folder)
     model: Encoder = sentence_encoder_of_bert(folder) if embeds else model_of_bert(folder, labels)
-    anew = "" if embeds else drawn_anew(folder)
+    told = not_used(passed_over(folder)) if embeds else drawn_anew(folder)
     with new_folder(out) as stage:
         write_subwords_and_labels(folder, stage, EMBEDDING if embeds else labels_of(folder, labels))
         facts = {"experiment": "imported", "run": folder.path.resolve().name, "updates": 0, "total_updates": 0}
         save_folder(model, stage, facts, made_by())
-        use = "\n\n".join(filter(None, [FOLDER_USE, anew]))
+        use = "\n\n".join(filter(None, [FOLDER_USE, told]))
         write_text(stage / "README.md", _page(model.shape, facts, Labels(stage / TARGET).words, use))
-    return anew
+    return told
 
 
 def write_subwords_and_labels(folder: BertFolder, place: Path, labels: Sequence[str]) -> None:
@@ -171,7 +178,8 @@ def _use_of(form: str, shape: ModelShape, difference: float | None) -> str:
     checked = _CHECKED.format(difference=difference, **(_LABELS if shape.classifies else _VECTORS))
     if form == "onnx":
         return "\n\n".join([_ONNX.format(), checked])
-    return "\n\n".join([_CLASSIFY if shape.classifies else _EMBED, f"{_ZEROS} {checked}"])
+    script = _CLASSIFY if shape.classifies else _EMBED.format(pooled=_POOLED[shape.pooling])
+    return "\n\n".join([script, f"{_ZEROS} {checked}"])
 
 
 def _page(shape: ModelShape, facts: Mapping[str, Any], labels: Sequence[str], use: str) -> str:

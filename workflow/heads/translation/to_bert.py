@@ -12,14 +12,14 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor
 
-from heads.base.bert import WORD_PIECES
+from heads.base.bert import MODULES, POOLING, WORD_PIECES
 from heads.base.files import UserError, write_json
 from heads.base.marian import CONFIG, TOKENIZER, WEIGHTS
 from heads.model.alone import ExampleEncoder
 from heads.model.shape import LEARNED, ModelShape
 from heads.text.special_ids import BOS, EOS, PAD, UNK
 from heads.text.wordpieces import WordPieces
-from heads.translation.bert_folder import PREFIX, SAVED_BY, read_bert
+from heads.translation.bert_folder import MODE, OLDER, PARTS, PREFIX, SAVED_BY, read_bert
 from heads.translation.from_bert import SPECIAL, model_of_bert, names_of, sentence_encoder_of_bert
 from heads.translation.to_huggingface import with_all_heads
 
@@ -29,7 +29,8 @@ LONGEST, EXAMPLES = 40, 16
 def write_bert(model: ExampleEncoder, vocabulary: WordPieces, labels: Sequence[str], folder: Path) -> None:
     """Write config, weights and tokeniser into a folder; `labels` in the order of the logits.
 
-    A classifier becomes a BertForSequenceClassification, a sentence encoder a BertModel without a pooler.
+    A classifier becomes a BertForSequenceClassification, a sentence encoder a BertModel without a pooler, which
+    sentence-transformers reads too.
     Raises UserError for a model that BERT cannot express.
     """
     shape = model.shape
@@ -40,6 +41,14 @@ def write_bert(model: ExampleEncoder, vocabulary: WordPieces, labels: Sequence[s
     bare = "" if shape.classifies else PREFIX
     tensors = {theirs.removeprefix(bare): whole[ours].contiguous() for ours, theirs in names_of(shape)}
     save_file(tensors, folder / WEIGHTS, metadata={"format": "pt"})
+    if shape.embeds:
+        places = dict(zip(PARTS, ("", Path(POOLING).parent.name, "2_Normalize"), strict=True))
+        write_json(folder / MODULES, [
+            {"idx": number, "name": str(number), "path": place, "type": f"sentence_transformers.models.{kind}"}
+            for number, (kind, place) in enumerate(places.items())
+        ])  # fmt: skip
+        ways = {MODE + ending: way == shape.pooling for ending, way in OLDER.items()}
+        write_json(folder / POOLING, {"word_embedding_dimension": shape.width, **ways})
 
 
 def write_tokenizer(shape: ModelShape, vocabulary: WordPieces, folder: Path) -> None:
