@@ -310,3 +310,31 @@ def test_a_pointer_in_a_folder_of_ours_is_named(experiment: Experiment, tmp_path
         assert main(["translate", str(folder)]) == 1
         assert f"{folder / name} is a pointer of Git LFS" in capfd.readouterr().err
         (folder / name).write_bytes(content)
+
+
+@pytest.mark.parametrize("form", ["huggingface", "onnx"])
+def test_a_model_whose_own_outputs_are_no_numbers_is_not_called_a_fault_of_ours(
+    good: Path, tmp_path: Path, form: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    norms = {"marian": "decoder.layers.1.final_layer_norm.weight", "bert": "encoder.layer.1.output.LayerNorm.weight"}
+    for family, norm in norms.items():
+        folder = shutil.copytree(good / family, tmp_path / family)
+        rewritten(folder, lambda weights, end=norm: {  # type: ignore[misc]
+            name: torch.full_like(value, 3e38) if name.endswith(end) else value for name, value in weights.items()
+        })  # fmt: skip
+        assert main(["export", str(folder), "--format", form, "-o", str(tmp_path / "out")]) == 1
+        said = capfd.readouterr().err
+        assert "error: the model's own outputs are not finite" in said and "Traceback" not in said
+        assert not (tmp_path / "out").exists()
+
+
+def test_numbers_that_float16_cannot_hold_are_said_to_be_so(
+    good: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("ctranslate2", reason="ctranslate2 is not installed: pip install -r envs/dev.txt")
+    folder = shutil.copytree(good / "marian", tmp_path / "marian")
+    with_number(folder, 1e6, torch.float32)
+    given = ["export", str(folder), "--format", "ctranslate2", "-o", str(tmp_path / "out"), "--quantization"]
+    assert main([*given, "float16"]) == 1
+    assert "float16 cannot hold the model's weights: use another --quantization" in capfd.readouterr().err
+    assert main([*given, "int16"]) == 0

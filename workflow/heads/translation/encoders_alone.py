@@ -15,10 +15,10 @@ from heads.model.shape import ModelShape, facts_of, shape_of
 from heads.text.encoding import vocabulary_of
 from heads.text.labels import Labels, write_labels
 from heads.text.wordpieces import WordPieces, write_word_pieces
-from heads.translation.agreement import TOLERANCE
+from heads.translation.agreement import rounding
 from heads.translation.authors_search import not_used
 from heads.translation.bert_folder import BertFolder, passed_over, read_bert
-from heads.translation.export import copy_vocabularies, export, exported_already, new_folder
+from heads.translation.export import copy_vocabularies, export, exported_already, new_folder, refuse_translator
 from heads.translation.export_page import head_table
 from heads.translation.from_bert import (
     CLASSIFIER,
@@ -32,8 +32,15 @@ from heads.translation.from_bert import (
 )
 from heads.translation.importing import write_origin
 from heads.translation.model_folder import PRETRAINED, VOCABULARIES, vocabulary_folder
-from heads.translation.to_bert import agreement_of_bert, random_examples, write_bert, write_tokenizer
-from heads.translation.to_onnx import agreement_of_encoder, write_encoder
+from heads.translation.to_bert import (
+    agreement_of_bert,
+    answer,
+    random_examples,
+    refuse_for_bert,
+    write_bert,
+    write_tokenizer,
+)
+from heads.translation.to_onnx import agreement_of_encoder, refuse_for_onnx, write_encoder
 
 FORMATS = ("folder", "huggingface", "onnx")
 SOURCE, TARGET = VOCABULARIES
@@ -123,9 +130,10 @@ def export_alone(folder: Path, out: Path, form: str = "folder", *, examples: Seq
 
     examples: lines of one sentence, or of two separated by a tab, on which other formats are compared with our own
     model; by default, random subwords. Returns the largest difference of a log-probability in nats, or of a vector
-    component. Raises UserError if `out` already exists, or if a format cannot express the model.
+    component. Raises UserError if `out` already exists, or as `refuse_encoder` does.
     """
     model, place = load_alone(folder), vocabulary_folder(folder)
+    refuse_encoder(model.shape, place, form)
     vocabulary, labels = vocabulary_of(place / SOURCE), Labels(place / TARGET)
     expected = (model.shape.source_subwords, model.shape.target_subwords)
     if (len(vocabulary), len(labels)) != expected:
@@ -135,17 +143,15 @@ def export_alone(folder: Path, out: Path, form: str = "folder", *, examples: Seq
         )
     if place == folder.resolve() and form == "folder":
         raise UserError(exported_already(folder))
-    if form not in FORMATS:
-        raise UserError(f"--format {form} is for translation models: use {' or '.join(FORMATS)}.")
     facts, difference = facts_of(folder), None
     with new_folder(out) as stage:
         if form == "folder":
             save_folder(model, stage, facts, facts["provenance"])
             copy_vocabularies(place, stage, with_facts=True)
         else:
-            if not isinstance(vocabulary, WordPieces):
-                raise UserError(f"{folder} has its own subwords, not those of a BERT: export it with --format folder.")
+            assert isinstance(vocabulary, WordPieces)
             given = vocabulary.encode(examples) or random_examples(model.shape)
+            limit = rounding([answer(model, ids) for ids in given])
             if form == "onnx":
                 write_tokenizer(model.shape, vocabulary, stage)
                 write_encoder(model, stage)
@@ -153,7 +159,7 @@ def export_alone(folder: Path, out: Path, form: str = "folder", *, examples: Seq
             else:
                 write_bert(model, vocabulary, labels.words, stage)
                 difference = agreement_of_bert(model, stage, given)
-            if not difference <= TOLERANCE:
+            if not difference <= limit:
                 raise ArithmeticError(f"the output of the exported model differs from ours by {difference}")
             write_tsv(stage / HEADS, head_rows(model.shape), COLUMNS)
             write_json(stage / "origin.json", facts["provenance"])
@@ -162,6 +168,29 @@ def export_alone(folder: Path, out: Path, form: str = "folder", *, examples: Seq
         use = _use_of(form, model.shape, difference)
         write_text(stage / "README.md", _page(model.shape, facts, labels.words, use))
     return difference
+
+
+def refuse_encoder(shape: ModelShape, place: Path, form: str) -> None:
+    """Raise UserError if an encoder cannot be written in a format, or not with the libraries that are installed.
+
+    place: the folder of its subwords.
+    """
+    if form not in FORMATS:
+        raise UserError(f"--format {form} is for translation models: use {' or '.join(FORMATS)}.")
+    if form == FORMATS[0]:
+        return
+    if not isinstance(vocabulary_of(place / SOURCE), WordPieces):
+        raise UserError(f"{place} has its own subwords, not those of a BERT: export it with --format folder.")
+    if form == "onnx":
+        refuse_for_onnx(shape)
+    else:
+        refuse_for_bert(shape)
+
+
+def refuse_format(folder: Path, form: str) -> None:
+    """Raise UserError if the model of a folder, or a pruned one, cannot be written in a format, before any is made."""
+    shape, place = shape_of(folder), vocabulary_folder(folder)
+    (refuse_encoder if shape.alone else refuse_translator)(shape, place, form)
 
 
 def export_any(folder: Path, out: Path, form: str, *, sentences: Sequence[str] = (), **options: Any) -> float | None:
