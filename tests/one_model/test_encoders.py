@@ -2,6 +2,7 @@
 
 import itertools
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -162,3 +163,21 @@ def test_causal_gates_are_refused_in_one_sentence(place: Path, capsys: pytest.Ca
     assert run("inspect", place / "theirs", "-o", str(place / "heads.html"), "--causal") == 1
     assert "--causal needs a model that translates: remove it." in capsys.readouterr().err
     assert not (place / "heads.html").exists()
+
+
+@pytest.mark.parametrize(
+    ("form", "told"),
+    [
+        ("ctranslate2", "--format ctranslate2 is for translation models: use folder or huggingface or onnx."),
+        ("marian", "--format marian is for translation models"),
+        ("onnx", 'onnxruntime is not installed: pip install "heads[onnx]"'),
+    ],
+)
+def test_a_format_that_cannot_have_an_encoder_is_refused_before_anything_is_done(
+    place: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, form: str, told: str
+) -> None:
+    made(place / "theirs", EMBEDS)
+    monkeypatch.setitem(sys.modules, "onnxruntime", None)
+    assert run("prune", place / "theirs", "-o", str(place / "small"), "--keep", "3", "--format", form) == 1
+    assert told in capsys.readouterr().err
+    assert {path.name for path in place.iterdir()} == {"theirs", "text.txt"}

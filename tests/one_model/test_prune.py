@@ -1,6 +1,7 @@
 """`heads prune`: what is left, the reported loss, a resumed run, and errors."""
 
 import re
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -194,9 +195,12 @@ def test_wishes(keep: str | None, loss: float | None, wish: Wish) -> None:
     [
         (("--keep", "many"), "--keep many is not a number of heads such as 24 or encoder=12."),
         (("--keep", "decoder=3"), "--keep decoder=3 is not a number of heads such as 24 or encoder=12."),
-        (("--keep", "18"), "--keep 18 is not between 0 and 18, the number of heads in that scope."),
-        (("--keep", "0"), "--keep 0 is not between 0 and 18"),
+        (("--keep", "18"), "--keep 18 is not possible, as of the 18 heads in that scope at least one has to stay"),
+        (("--keep", "0"), "one has to stay and one has to go: give 1 to 17."),
+        (("--keep", "encoder=0"), "--keep 0 is not possible, as of the 6 heads in that scope"),
+        (("--keep", "encoder=7"), "one has to stay and one has to go: give 1 to 5."),
         (("--loss", "0"), "--loss 0.0 is not above 0"),
+        (("--loss", "nan"), "--loss nan is not above 0"),
         (("--keep", "3", "--updates", "0"), "--updates 0 is not above 0: give a number such as 400."),
     ],
 )
@@ -207,6 +211,40 @@ def test_what_cannot_be_pruned_gets_a_sentence(
     said = capsys.readouterr().err
     assert told in said
     assert "Traceback" not in said
+    assert {path.name for path in model.parent.iterdir()} == {"model", "text.en"}
+
+
+@pytest.mark.parametrize(
+    ("heads", "sizes"), [(48, [36, 24, 18, 12, 6]), (4, [3, 2, 1]), (3, [2, 1]), (2, [1]), (6, [4, 3, 2, 1])]
+)
+def test_the_sizes_that_a_loss_is_tried_with_leave_a_head_and_prune_one(heads: int, sizes: list[int]) -> None:
+    assert Wish("all", None, 0.5, 1).sizes(heads) == sizes
+
+
+def test_a_model_with_a_single_head_has_none_to_prune() -> None:
+    for keep, loss in ((1, None), (None, 0.5)):
+        with pytest.raises(UserError, match="has fewer than two heads in that scope: give one with a head that can go"):
+            Wish("all", keep, loss, 1).sizes(1)
+
+
+@pytest.mark.parametrize(
+    ("form", "told"),
+    [
+        ("huggingface", "the model normalises before each sub-layer, but Marian after it: export it with --format"),
+        ("marian", "the model was not imported from Marian's own format, whose files are needed"),
+        ("npz", "the model was not imported from Marian's own format, whose files are needed"),
+        ("ctranslate2", 'ctranslate2 is not installed: pip install "heads[ctranslate2]"'),
+        ("onnx", 'onnxscript is not installed: pip install "heads[onnx]"'),
+    ],
+)
+def test_a_format_that_cannot_have_the_model_is_refused_before_anything_is_done(
+    model: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, form: str, told: str
+) -> None:
+    for library in ("ctranslate2", "onnxscript"):
+        monkeypatch.setitem(sys.modules, library, None)
+    monkeypatch.setattr(Workplace, "lay_out", lambda *_: pytest.fail("something was done"))
+    assert pruned(model, "--keep", "3", "--format", form) == 1
+    assert told in capsys.readouterr().err
     assert {path.name for path in model.parent.iterdir()} == {"model", "text.en"}
 
 

@@ -9,12 +9,13 @@ import numpy as np
 import pytest
 import tokenizers
 import torch
+from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from bert_models import EXAMPLES, LABELS, SUBWORDS, encoded, rename, save_bert, save_tokeniser, transformers
 from heads.__main__ import main
 from heads.base.bert import WORD_PIECES
-from heads.base.files import UserError, read_json
+from heads.base.files import UserError, read_json, read_tsv, write_lines
 from heads.base.marian import CONFIG, PICKLED, WEIGHTS
 from heads.model.alone import Classifier
 from heads.model.folder import load_classifier, save_folder
@@ -202,6 +203,64 @@ def fewer_words(folder: Path) -> None:
     changed(folder / WORD_PIECES, model=tokeniser)
 
 
+PRUNED = {"0": [1], "2": [0, 1]}
+"""Heads that are cut out of the matrices of a BERT, as older transformers wrote it down: `pruned_heads`."""
+
+
+def without_heads(folder: Path, kind: str) -> None:
+    """Cut the heads in PRUNED, 6 wide, out of the matrices of a folder."""
+    before = "bert." if kind != "BertModel" else ""
+    weights = load_file(folder / WEIGHTS)
+    for layer, heads in PRUNED.items():
+        left = [column for head in range(2) if head not in heads for column in range(6 * head, 6 * head + 6)]
+        name = f"{before}encoder.layer.{layer}.attention"
+        for part in ("query", "key", "value"):
+            for end in ("weight", "bias"):
+                weights[f"{name}.self.{part}.{end}"] = weights[f"{name}.self.{part}.{end}"][left].clone()
+        weights[f"{name}.output.dense.weight"] = weights[f"{name}.output.dense.weight"][:, left].clone()
+    save_file(weights, folder / WEIGHTS, metadata={"format": "pt"})
+    changed(folder / CONFIG, pruned_heads=PRUNED)
+
+
+def test_a_bert_without_some_of_its_heads_is_read_as_it_is(tmp_path: Path) -> None:
+    tokeniser, model = made(tmp_path / "theirs", {})
+    without_heads(tmp_path / "theirs", "BertForSequenceClassification")
+    import_bert(tmp_path / "theirs", tmp_path / "ours")
+    ours = load_classifier(tmp_path / "ours")
+    assert ours.shape.live_heads["enc_self"] == ((0,), (0, 1), ())
+    with torch.no_grad():
+        for layer, heads in PRUNED.items():
+            for head in heads:  # what a head gives is nothing if its output columns are zero
+                model.bert.encoder.layer[int(layer)].attention.output.dense.weight[:, 6 * head : 6 * head + 6] = 0
+    found = logits_of(ours, vocabulary_of(tmp_path / "ours/source.model"))
+    torch.testing.assert_close(found, theirs(model, tokeniser), rtol=0, atol=1e-5)
+
+
+@pytest.mark.filterwarnings("ignore:Initializing zero-element tensors")
+def test_a_bert_without_some_of_its_heads_is_inspected_and_pruned_further(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    save_tokeniser(tmp_path / "theirs")
+    save_bert(tmp_path / "theirs", "BertModel")
+    without_heads(tmp_path / "theirs", "BertModel")
+    nouns = ("cat", "dog", "house")
+    lines = [f"the {one} {did} a {two} {more}." for one in nouns for two in nouns for did in ("saw", "sleep", "unable")
+             for more in ("", "white ", "a dog ")]  # fmt: skip
+    write_lines(tmp_path / "text", lines)
+    given = [str(tmp_path / "theirs"), str(tmp_path / "text"), "--device", "cpu"]
+    assert main(["inspect", *given, "-o", str(tmp_path / "page.html"), "--masked", "9"]) == 0
+    rows = read_tsv(tmp_path / "page.tsv")
+    assert [(row["layer"], row["head"]) for row in rows if row["score_change"]] == [("1", "1"), ("2", "1"), ("2", "2")]
+    small = ["-o", str(tmp_path / "small"), "--format", "huggingface", "--updates", "6"]
+    assert main(["prune", *given, *small, "--keep", "3"]) == 1
+    assert "give 1 to 2" in capsys.readouterr().err
+    assert main(["prune", *given, *small, "--keep", "2"]) == 0
+    assert "2 of 3 heads are left" in capsys.readouterr().err
+    table = read_tsv(tmp_path / "small/heads.tsv")
+    assert len([row for row in table if row["open"] == "1"]) == 2
+    assert {("0", "1"), ("2", "0"), ("2", "1")} <= {(row["layer"], row["head"]) for row in table if row["open"] == "0"}
+
+
 BAD: tuple[tuple[dict[str, Any] | Callable[[Path], object], str], ...] = (
     ({"model_type": "roberta"}, r"model_type is 'roberta', not 'bert': give the folder"),
     ({"is_decoder": True}, r"is_decoder is True, not False"),
@@ -211,6 +270,10 @@ BAD: tuple[tuple[dict[str, Any] | Callable[[Path], object], str], ...] = (
     ({"layer_norm_eps": None}, r"layer_norm_eps is None: it must be at least 0"),
     ({"id2label": {"a": "b"}}, r"does not say what its labels mean"),
     ({"num_hidden_layers": 4}, r"no weights called bert\.encoder\.layer\.3\."),
+    ({"pruned_heads": {"0": [2]}}, r"pruned_heads is .*, which does not name heads by layer: copy it again"),
+    ({"pruned_heads": {"3": [1]}}, r"pruned_heads is .*, which does not name heads by layer: copy it again"),
+    ({"pruned_heads": [1]}, r"pruned_heads is \[1\], which does not name heads by layer: copy it again"),
+    ({"pruned_heads": {"0": [1]}}, r"weights of encoder\.0\.self_attention\.\w+\.\w+ are 12.* and not 6.*, as"),
     ({"num_attention_heads": 5}, r"hidden_size 12 does not divide into 5 heads"),
     ({"intermediate_size": 15}, r"weights of .* are 14 x 12 and not 15 x 12, as"),
     ({"id2label": {"0": "LABEL_0", "1": "LABEL_1", "2": "x"}}, r"does not say what"),

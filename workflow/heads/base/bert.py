@@ -8,9 +8,12 @@ from heads.base.marian import CONFIG, HUB, HUB_NAME, LICENCES, TOKENIZER, WEIGHT
 
 WORD_PIECES, VOCAB = "tokenizer.json", "vocab.txt"
 """Either holds the vocabulary; the first one also says how text is split."""
-DESCRIBING = (CONFIG, TOKENIZER, WORD_PIECES, VOCAB)
+MODULES, POOLING = "modules.json", "1_Pooling/config.json"
+"""How a sentence encoder of sentence-transformers makes one vector of a sentence: its parts, and how it pools."""
+ENCODERS = (MODULES, POOLING, "sentence_bert_config.json", "config_sentence_transformers.json")
+DESCRIBING = (CONFIG, TOKENIZER, WORD_PIECES, VOCAB, *ENCODERS)
 """All files but the weights; a folder may lack some."""
-FROM_HUB, FROM_HUB_IF_THERE = (WEIGHTS,), (TOKENIZER, WORD_PIECES, VOCAB, LICENCES[0])
+FROM_HUB, FROM_HUB_IF_THERE = (WEIGHTS,), (*DESCRIBING[1:], LICENCES[0])
 
 
 def files_of(folder: Path) -> list[Path]:
@@ -19,10 +22,14 @@ def files_of(folder: Path) -> list[Path]:
 
 
 def heads_of(folder: Path) -> dict[str, tuple[int, int]]:
-    """Layers, and heads per layer, by kind of attention, from a folder's config.json; empty if it has none."""
+    """Layers, and heads per layer, by kind of attention, from a folder's config.json; empty if it has no such number.
+
+    So it is in a BERT whose layers came with different numbers of heads.
+    """
     try:
         config = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
-        return {"enc_self": (int(config["num_hidden_layers"]), int(config["num_attention_heads"]))}
+        layers, heads = int(config["num_hidden_layers"]), int(config["num_attention_heads"])
+        return {} if config.get("pruned_heads") else {"enc_self": (layers, heads)}
     except (OSError, ValueError, TypeError, KeyError):
         return {}
 

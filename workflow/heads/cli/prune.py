@@ -17,7 +17,7 @@ from heads.one_model.prune_report import page_beside, pruned_page, report_lines,
 from heads.one_model.shrinking import heads_of, shrunk, speed_won
 from heads.one_model.workplace import Workplace, fingerprint_of, splits_of
 from heads.training.devices import pick
-from heads.translation.encoders_alone import export_any
+from heads.translation.encoders_alone import export_any, refuse_format
 from heads.translation.export import FORMATS
 from heads.translation.opening import opened
 
@@ -49,6 +49,7 @@ def run(arguments: argparse.Namespace) -> None:
     report = partial(print, file=sys.stderr, flush=True)
     with opened(arguments.model, arguments.prefix, languages=languages) as folder:
         wish.sizes(heads_of(folder, wish.scope))
+        refuse_format(folder, arguments.format)
         asked = {"model": arguments.model, "text": fingerprint_of(splits), "updates": wish.updates}
         asked |= {"languages": " ".join(languages)} if any(languages) else {}
         place = Workplace(arguments.output.with_name(f".{arguments.output.name}.unfinished"), asked)

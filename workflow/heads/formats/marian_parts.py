@@ -5,14 +5,16 @@ says which is which under `models`, `vocabs` and `shortlist`.
 """
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import yaml
 
 from heads.base.files import UserError
 from heads.base.marian import CONFIG, LICENCES
+from heads.base.stand_ins import is_pointer, packed_files, refuse_pointers, way_to
 
 VERSION = 1
 ZIP = b"PK\x03\x04"
@@ -21,7 +23,9 @@ MAGIC = 0xF11A48D5013417F5
 SEGMENTER = ".spm"
 OPTIMIZER = ".optimizer.npz"
 """Ending of the file with an optimizer's state, which Marian writes beside the model that it trains."""
-PACKED = (".gz", ".zst")
+MODELS = (".bin", ".npz")
+SHORTLISTS = "lex"
+"""Beginning of the names of shortlists."""
 SOURCES, TARGETS = ("src", "source"), ("trg", "tgt", "target")
 """Beginnings of the names of separate source and target vocabularies."""
 
@@ -37,18 +41,22 @@ class MarianParts:
 
 
 def is_marian(place: Path) -> bool:
-    """Whether a path is a Marian model file or a folder with one, and not in transformers' format."""
-    return not (place / CONFIG).is_file() and (_is_model(place) or (place.is_dir() and bool(_models(place))))
+    """Whether a path is a Marian model file or a folder with one, packed or not, and not in transformers' format."""
+    if (place / CONFIG).is_file() or not place.is_dir():
+        return _is_model(place)
+    pointers = (path for path in place.iterdir() if path.suffix in MODELS and is_pointer(path))
+    return bool(_models(place) or packed_files(place, *MODELS) or any(pointers))
 
 
 def find_parts(place: Path) -> MarianParts:
     """The files of the model in folder `place`, or of the model file `place`.
 
-    Raises UserError if one is missing, or if several could be meant.
+    Raises UserError if one is missing, packed or a pointer of Git LFS, or if several could be meant.
     """
+    folder = place if place.is_dir() else place.parent
+    refuse_pointers(path for path in sorted(folder.glob("*")) if path.suffix in (*MODELS, SEGMENTER, ".yml"))
     if not place.is_dir() and not _is_model(place):
         raise UserError(f"{place} is not a Marian model: give its .bin or .npz, or the folder with it.")
-    folder = place if place.is_dir() else place.parent
     return MarianParts(_model(folder) if place.is_dir() else place, _vocabularies(folder), _shortlist(folder))
 
 
@@ -64,7 +72,7 @@ def files_of(place: Path) -> list[Path]:
 
 def _is_model(path: Path) -> bool:
     """Whether a file begins like a Marian model."""
-    if path.suffix not in (".bin", ".npz") or path.name.endswith(OPTIMIZER) or not path.is_file():
+    if path.suffix not in MODELS or path.name.endswith(OPTIMIZER) or not path.is_file():
         return False
     with path.open("rb") as stream:
         start = stream.read(8)
@@ -81,21 +89,33 @@ def _models(folder: Path) -> list[Path]:
     return [path for path in sorted(folder.iterdir()) if _is_model(path)]
 
 
-def _listed(folder: Path, key: str) -> list[list[Path]]:
-    """Files of the folder that its settings list under a key; settings that are not YAML list nothing.
-
-    Settings may name them by paths on the machine where they were written.
-    """
-    found = []
+def _settings(folder: Path) -> Iterator[tuple[Path, Mapping[str, Any]]]:
+    """The settings in a folder's YAML files; those that are not YAML, or no settings, are left out."""
     for path in sorted(folder.glob("*.yml")):
         try:
             content = yaml.safe_load(path.read_text(encoding="utf-8"))
         except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError, yaml.YAMLError):
             continue
-        names = content.get(key) if isinstance(content, dict) else None
-        named = [Path(name).name for name in names if isinstance(name, str)] if isinstance(names, list) else []
-        found.append([folder / name for name in named if (folder / name).is_file()])
-    return found
+        if isinstance(content, dict):
+            yield path, content
+
+
+def _named(folder: Path, names: object) -> list[Path]:
+    """The files of the folder in a list of names, which may be paths on the machine where it was written."""
+    named = [Path(name).name for name in names if isinstance(name, str)] if isinstance(names, list) else []
+    return [folder / name for name in named if (folder / name).is_file()]
+
+
+def _listed(folder: Path, key: str) -> list[list[Path]]:
+    """Files of the folder that its settings list under a key."""
+    return [_named(folder, content.get(key)) for _, content in _settings(folder)]
+
+
+def decoding_of(model: Path) -> tuple[Path, Mapping[str, Any]]:
+    """The settings that a model is decoded with, and their file: those that name it, or that alone name any."""
+    found = [(path, content) for path, content in _settings(model.parent) if isinstance(content.get("models"), list)]
+    own = [one for one in found if model in _named(model.parent, one[1]["models"])]
+    return own[0] if own else found[0] if len(found) == 1 else (model, {})
 
 
 def _model(folder: Path) -> Path:
@@ -105,7 +125,7 @@ def _model(folder: Path) -> Path:
     if len(found) > 1:
         raise UserError(f"{folder} has several models, {_names(found)}: give the path of one.")
     if not found:
-        raise UserError(f"{folder} has no Marian model, a .bin or .npz: {_way_out(folder)}.")
+        raise UserError(f"{folder} has no Marian model, a .bin or .npz: {way_to(folder)}.")
     return found[0]
 
 
@@ -123,7 +143,7 @@ def _vocabularies(folder: Path) -> tuple[Path, Path]:
             f"{folder} has {_names(found)}: rename those of source and target to srcvocab.spm and trgvocab.spm."
         )
     if not pairs:
-        raise UserError(f"{folder} has no vocabulary, *{SEGMENTER}: {_way_out(folder)}.")
+        raise UserError(f"{folder} has no vocabulary, *{SEGMENTER}: {way_to(folder)}.")
     (pair,) = pairs
     if other := [path for path in pair if path.suffix != SEGMENTER]:
         raise UserError(f"{other[0]} is not a SentencePiece vocabulary: give a model with *{SEGMENTER} vocabularies.")
@@ -134,14 +154,11 @@ def _shortlist(folder: Path) -> Path | None:
     """The only shortlist in binary form, or the only one that settings name; None if there is not just one."""
     named = {path for paths in _listed(folder, "shortlist") for path in paths if is_shortlist(path)}
     found = sorted(named) or [path for path in sorted(folder.glob("*.bin")) if is_shortlist(path)]
+    packed = [path for path in packed_files(folder, ".bin") if path.name.startswith(SHORTLISTS)]
+    if packed and not found:
+        raise UserError(f"{folder} has its shortlist packed: unpack {_names(packed)}.")
     return found[0] if len(found) == 1 else None
 
 
 def _names(paths: Sequence[Path]) -> str:
     return ", ".join(path.name for path in paths)
-
-
-def _way_out(folder: Path) -> str:
-    """What to do if a file is missing; the files for Firefox come packed."""
-    wrapped = [path for path in sorted(folder.glob("*")) if path.suffix in PACKED]
-    return f"unpack {_names(wrapped)}" if wrapped else "copy it from where the model is from"

@@ -11,6 +11,7 @@ from heads.base import bert, fairseq, marian
 from heads.base.files import UserError
 from heads.base.names import CLASSIFICATION, TRANSLATION
 from heads.base.packaged import place_of
+from heads.base.stand_ins import PACKED, refuse_pointers
 from heads.formats import marian_parts
 
 Heads = dict[str, tuple[int, int]]
@@ -65,9 +66,12 @@ FORMATS = (
 def format_of(name: str, task: str = TRANSLATION) -> tuple[Format, Path]:
     """The format and the path of an external model, given by a path or a name such as firefox/en-pt.
 
-    Raises UserError if there is nothing of that name.
+    Raises UserError if there is nothing of that name, or only something packed or a pointer of Git LFS.
     """
     place = place_of(name)
+    refuse_pointers([place])
+    if place.is_file() and place.suffix in PACKED:
+        raise UserError(f"{place} is packed: unpack it, and give the folder with its files.")
     formats = [each for each in FORMATS if each.task == task]
     found = next((each for each in formats if each.fits(place)), formats[-1])
     if not place.exists():

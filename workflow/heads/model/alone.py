@@ -4,6 +4,7 @@ The ids of an example are `[start] premise [separator] hypothesis [separator]`, 
 separator; start is BOS and separator is EOS. Letters of shapes as in `heads.model.encoder`.
 """
 
+import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
@@ -79,7 +80,10 @@ class Classifier(ExampleEncoder):
 
 
 class SentenceEncoder(ExampleEncoder):
-    """Encoder whose sentence vector is the mean of the last states, of unit length (Reimers and Gurevych 2019)."""
+    """Encoder with one vector of unit length for a sentence (Reimers and Gurevych 2019).
+
+    By the shape's `pooling` it is the mean of the last states, the first of them, or their largest numbers.
+    """
 
     def __init__(self, shape: ModelShape) -> None:
         super().__init__(shape)
@@ -87,6 +91,10 @@ class SentenceEncoder(ExampleEncoder):
         self.initialise()
 
     def summed_up(self, states: Tensor, source_mask: Tensor, trace: Trace | None = None) -> Tensor:  # noqa: ARG002
-        """The sentence vectors [B, 1, D]. The mean includes the start and the separator, as in the paper."""
+        """The sentence vectors [B, 1, D]. Mean and maximum include the start and the separator, as in the paper."""
+        if self.shape.pooling == "cls":
+            return F.normalize(states[:, :1], dim=-1)
+        if self.shape.pooling == "max":
+            return F.normalize(states.masked_fill(~source_mask[:, :, None], -torch.inf).amax(1), dim=-1)[:, None]
         real = source_mask[:, :, None].to(states.dtype)
         return F.normalize((states * real).sum(1) / real.sum(1), dim=-1)[:, None]

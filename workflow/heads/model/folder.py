@@ -88,7 +88,10 @@ def load_alone(folder: Path) -> ExampleEncoder:
 
 
 def load_weights(model: Encoder, path: Path) -> None:
-    """Load a file of weights, such as a checkpoint, into a model. Raises UserError if they do not fit its shape."""
+    """Load a file of weights, such as a checkpoint, into a model.
+
+    Raises UserError if they do not fit its shape or are not finite.
+    """
     _put(load_tensors(path)[0], model, path)
 
 
@@ -97,3 +100,9 @@ def _put(weights: Mapping[str, Tensor], model: Encoder, path: Path) -> None:
         model.load_state_dict(weights)
     except RuntimeError as error:
         raise UserError(f"{path} does not fit the shape of its model: delete it and run its stage again.") from error
+    for name, value in weights.items():
+        if not bool(value.isfinite().all()):
+            raise UserError(
+                f"{path}: {name} holds numbers that are not finite, as after a training that diverged: train the model "
+                "again with a lower learning rate, or give another one."
+            )

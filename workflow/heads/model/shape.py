@@ -23,6 +23,8 @@ PASTS = ("self_attention", SSRU)
 """How decoder layers read the target so far: by self-attention, or by a recurrent unit without heads."""
 POSITIONS = ("interleaved", "halves", "tensor2tensor", LEARNED)
 """The layouts of `heads.model.encoder.sinusoids`, and learnt positions."""
+POOLINGS = ("mean", "cls", "max")
+"""How a sentence encoder makes one vector of its last states: by their mean, the first, or the largest numbers."""
 NO_SHAPE = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError)
 """Errors raised for an invalid shape."""
 
@@ -71,6 +73,8 @@ class ModelShape:
     """The id that every translation begins with, such as that of its language; 0: any."""
     fixed_bias: bool = False
     """Whether the projection's bias is frozen: it only rules out ids that are not subwords."""
+    pooling: str = POOLINGS[0]
+    """How a sentence encoder makes one vector of its last states."""
 
     def __post_init__(self) -> None:
         """Raise ValueError for unknown names and for contradictory settings."""
@@ -86,6 +90,8 @@ class ModelShape:
             raise ValueError("decoder layers must all have self-attention, or all have a recurrent unit")
         if self.shared_embedding and self.source_subwords != self.target_subwords:
             raise ValueError("a shared embedding needs source and target vocabularies of the same size")
+        if self.pooling not in POOLINGS[: len(POOLINGS) if self.embeds else 1]:
+            raise ValueError(f"unknown pooling {self.pooling}, or pooling in a model that embeds no sentences")
 
     @property
     def alone(self) -> bool:

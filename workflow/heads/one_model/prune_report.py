@@ -1,5 +1,6 @@
 """Read the flags of `heads prune`, and report its result: lines, and a page of the heads, gates and every size."""
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -40,7 +41,7 @@ ON_PAGE = ("heads", "attention", "closing", "concrete")
 
 def wish_of(keep: str | None, loss: float | None, updates: int) -> Wish:
     """The wish that the flags express. Raises UserError for an invalid --keep, and for numbers not above 0."""
-    if loss is not None and loss <= 0:
+    if loss is not None and not 0 < loss < math.inf:
         raise UserError(f"--loss {loss} is not above 0: give the BLEU that may be lost, such as 0.5.")
     if updates < 1:
         raise UserError(f"--updates {updates} is not above 0: give a number such as 400.")

@@ -60,10 +60,17 @@ class Wish:
     updates: int
 
     def sizes(self, heads: int) -> list[int]:
-        """The numbers of heads to try, largest first. Raises UserError unless `keep` is between 0 and `heads`."""
-        if self.keep is not None and not 0 < self.keep < heads:
-            raise UserError(f"--keep {self.keep} is not between 0 and {heads}, the number of heads in that scope.")
-        return [self.keep] if self.keep is not None else [round(share * heads) for share in SHARES]
+        """The numbers of heads to try, largest first. Raises UserError unless a head stays and another one goes."""
+        if heads < 2:
+            raise UserError("The model has fewer than two heads in that scope: give one with a head that can go.")
+        if self.keep is None:
+            return [*dict.fromkeys(min(heads - 1, max(1, round(share * heads))) for share in SHARES)]
+        if not 0 < self.keep < heads:
+            raise UserError(
+                f"--keep {self.keep} is not possible, as of the {heads} heads in that scope at least one has to stay "
+                f"and one has to go: give 1 to {heads - 1}."
+            )
+        return [self.keep]
 
 
 @dataclass(frozen=True)

@@ -55,19 +55,30 @@ def log_probabilities(model: Transformer, pair: Pair) -> Tensor:
 
 
 def rounding_of(model: Transformer, pairs: Sequence[Pair]) -> float:
-    """Largest accepted difference, in nats, that float32 rounding may cause in the log-probabilities of these pairs.
+    """The `rounding` of the log-probabilities of these pairs, in nats. Raises UserError if they are not finite."""
+    return rounding([log_probabilities(model, pair) for pair in pairs])
+
+
+def rounding(ours: Sequence[Tensor]) -> float:
+    """Largest difference from these outputs of our model that float32 rounding may cause.
 
     Rounding is relative, and a converged model gives some random subwords log-probabilities of minus tens of nats.
+    Raises UserError for outputs that are not finite, which nothing can be compared with.
     """
-    return max(TOLERANCE, SHARE * max(float(log_probabilities(model, pair).abs().max()) for pair in pairs))
+    largest = largest_of(ours)
+    if largest == torch.inf:
+        raise UserError("the model's own outputs are not finite, as its weights are too large: give another model.")
+    return max(TOLERANCE, SHARE * largest)
+
+
+def largest_of(values: Sequence[Tensor]) -> float:
+    """The largest magnitude in all of these; inf if any is NaN."""
+    return float(torch.stack([value.abs().max() for value in values]).nan_to_num(nan=torch.inf, posinf=torch.inf).max())
 
 
 def largest_difference(model: Transformer, pairs: Sequence[Pair], theirs: Sequence[Tensor]) -> float:
     """Largest difference between our log-probabilities and theirs, EOS included; inf if any is NaN."""
-    differences = [
-        (log_probabilities(model, pair) - other).abs().max() for pair, other in zip(pairs, theirs, strict=True)
-    ]
-    return float(torch.stack(differences).nan_to_num(nan=torch.inf).max())
+    return largest_of([log_probabilities(model, pair) - other for pair, other in zip(pairs, theirs, strict=True)])
 
 
 def difference_of_models(model: Transformer, theirs: Transformer, pairs: Sequence[Pair]) -> float:

@@ -11,11 +11,14 @@ from typing import Any
 
 from torch import Tensor
 
-from heads.base.bert import VOCAB, WORD_PIECES, not_there
+from heads.base.bert import ENCODERS, MODULES, POOLING, VOCAB, WORD_PIECES, files_of, not_there
 from heads.base.files import UserError
 from heads.base.marian import CONFIG, TOKENIZER
+from heads.base.stand_ins import packed_files
+from heads.model.shape import POOLINGS
 from heads.text.wordpieces import library
-from heads.translation.marian_folder import check_numbers, read_object, read_weights
+from heads.translation.marian_folder import check_numbers, read_config, read_object
+from heads.translation.saved_weights import SavedWeights
 
 DEFAULTS: Mapping[str, Any] = {
     "vocab_size": 30522,
@@ -47,6 +50,12 @@ ONLY: Mapping[str, tuple[Any, ...]] = {
     "is_decoder": (False,),
 }
 """Values of these keys that our models can reproduce."""
+PARTS = ("Transformer", "Pooling", "Normalize")
+"""The parts of a sentence encoder, the last of which only makes its vectors as long as all of ours are."""
+WAY, MODE = "pooling_mode", "pooling_mode_"
+"""A key for the way of pooling, and the beginning of older keys, one for each way."""
+OLDER = {"mean_tokens": "mean", "cls_token": "cls", "max_tokens": "max"}
+"""Ways of pooling by the endings of the older keys."""
 SAVED_BY = "BertForSequenceClassification"
 PREFIX = "bert."
 
@@ -76,14 +85,13 @@ def read_bert(folder: Path) -> BertFolder:
     """
     if not folder.is_dir():
         raise UserError(not_there(folder))
-    config = {**DEFAULTS, **read_object(folder / CONFIG)}
+    config = {**DEFAULTS, **read_config(folder, files_of(folder), pruned=True)}
     for key, known in ONLY.items():
         if config.get(key) not in known:
             said, only = repr(config.get(key, "nothing")), " or ".join(map(repr, known))
             raise UserError(f"{folder / CONFIG}: {key} is {said}, not {only}: give the folder of a {SAVED_BY}.")
     check_numbers(folder / CONFIG, config, WHOLE, SHARES)
-    tensors = {_today(name): value for name, value in read_weights(folder, SAVED_BY).items()}
-    return BertFolder(folder, config, _word_pieces(folder), tensors)
+    return BertFolder(folder, config, _word_pieces(folder), SavedWeights(folder, SAVED_BY, _today))
 
 
 def _today(name: str) -> str:
@@ -116,7 +124,9 @@ def _of_words(folder: Path) -> dict[str, Any]:
     try:
         subwords = path.read_text(encoding="utf-8").splitlines()
     except OSError:
-        raise UserError(f"{folder} has neither {WORD_PIECES} nor {VOCAB}: copy one from the same model.") from None
+        packed = packed_files(folder, WORD_PIECES, VOCAB)
+        way = f"unpack {packed[0].name}" if packed else "copy one from the same model"
+        raise UserError(f"{folder} has neither {WORD_PIECES} nor {VOCAB}: {way}.") from None
     except ValueError as error:
         raise UserError(f"{path} is not UTF-8 ({error}): copy it again.") from None
     tokenizer = read_object(folder / TOKENIZER, {})
@@ -131,3 +141,63 @@ def _of_words(folder: Path) -> dict[str, Any]:
     )
     described: dict[str, Any] = json.loads(made.to_str())
     return described
+
+
+def pooling_of(folder: Path) -> str:
+    """How a sentence encoder makes one vector of its states, by the files of sentence-transformers; else their mean.
+
+    Raises UserError for parts or ways of pooling that ours does not have.
+    """
+    _refuse_part(folder)
+    parts = _parts(folder)
+    kinds = [kind for kind, _ in parts]
+    strange = [kind for place, kind in enumerate(kinds) if PARTS[place : place + 1] != (kind,)]
+    if strange or len(kinds) == 1:
+        what = f"the part {strange[0]}" if strange else "no Pooling"
+        raise UserError(
+            f"{folder} is a sentence encoder with {what}: only {', '.join(PARTS)}, in this order, are supported."
+        )
+    if not parts:
+        return POOLINGS[0]
+    if Path(parts[0][1]).name:
+        raise UserError(f"{folder} has its BERT in {parts[0][1]}: move the files from there to {folder}.")
+    path = folder / Path(parts[1][1]).name / Path(POOLING).name
+    told = read_object(path)
+    ways = told.get(WAY) or [key.removeprefix(MODE) for key, on in told.items() if key.startswith(MODE) and on is True]
+    named = [OLDER.get(way, way) for way in ([ways] if isinstance(ways, str) else ways)] or [POOLINGS[0]]
+    if len(named) > 1 or named[0] not in POOLINGS:
+        known = ", ".join(POOLINGS)
+        raise UserError(f"{path} pools by {' and '.join(map(str, named))}: only one of {known} is supported.")
+    return named[0]
+
+
+def _parts(folder: Path) -> list[tuple[str, str]]:
+    """The kind and the subfolder of each part of a sentence encoder, in order; none if it does not say."""
+    if not (folder / MODULES).is_file():
+        places = sorted(path.name for path in folder.glob("[1-9]_*") if path.is_dir())
+        return [(PARTS[0], ""), *((place.partition("_")[2], place) for place in places)] if places else []
+    try:
+        listed = json.loads((folder / MODULES).read_text(encoding="utf-8"))
+        return [(str(part["type"]).rpartition(".")[2], str(part["path"])) for part in listed]
+    except (ValueError, LookupError, TypeError) as error:
+        raise UserError(
+            f"{folder / MODULES} does not list the parts of an encoder ({error!r}): copy it again."
+        ) from None
+
+
+def _refuse_part(folder: Path) -> None:
+    """Raise UserError for a folder that is a part of a sentence encoder, whose other parts are beside it."""
+    whole = folder.resolve().parent
+    if (whole / MODULES).is_file() and (PARTS[0], folder.resolve().name) in _parts(whole):
+        raise UserError(f"{folder} is a part of the encoder in {whole}: move the files from there to {whole}.")
+
+
+def passed_over(folder: BertFolder) -> list[str]:
+    """What a sentence encoder's authors do to a text that we do not, such as a prompt before it."""
+    lower, prompts = (read_object(folder.path / name, {}) for name in ENCODERS[2:])
+    found = []
+    if lower.get("do_lower_case") and not (folder.word_pieces.get("normalizer") or {}).get("lowercase"):
+        found.append("do_lower_case")
+    if prompt := (prompts.get("prompts") or {}).get(prompts.get("default_prompt_name")):
+        found.append(f"default_prompt_name {prompts['default_prompt_name']} ({prompt!r})")
+    return found

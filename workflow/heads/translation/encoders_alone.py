@@ -15,9 +15,10 @@ from heads.model.shape import ModelShape, facts_of, shape_of
 from heads.text.encoding import vocabulary_of
 from heads.text.labels import Labels, write_labels
 from heads.text.wordpieces import WordPieces, write_word_pieces
-from heads.translation.agreement import TOLERANCE
-from heads.translation.bert_folder import BertFolder, read_bert
-from heads.translation.export import copy_vocabularies, export, exported_already, new_folder
+from heads.translation.agreement import rounding
+from heads.translation.authors_search import not_used
+from heads.translation.bert_folder import BertFolder, passed_over, read_bert
+from heads.translation.export import copy_vocabularies, export, exported_already, new_folder, refuse_translator
 from heads.translation.export_page import head_table
 from heads.translation.from_bert import (
     CLASSIFIER,
@@ -31,8 +32,15 @@ from heads.translation.from_bert import (
 )
 from heads.translation.importing import write_origin
 from heads.translation.model_folder import PRETRAINED, VOCABULARIES, vocabulary_folder
-from heads.translation.to_bert import agreement_of_bert, random_examples, write_bert, write_tokenizer
-from heads.translation.to_onnx import agreement_of_encoder, write_encoder
+from heads.translation.to_bert import (
+    agreement_of_bert,
+    answer,
+    random_examples,
+    refuse_for_bert,
+    write_bert,
+    write_tokenizer,
+)
+from heads.translation.to_onnx import agreement_of_encoder, refuse_for_onnx, write_encoder
 
 FORMATS = ("folder", "huggingface", "onnx")
 SOURCE, TARGET = VOCABULARIES
@@ -61,11 +69,17 @@ from transformers import AutoModel, AutoTokenizer
 
 tokenizer, model = AutoTokenizer.from_pretrained("."), AutoModel.from_pretrained(".", add_pooling_layer=False)
 batch = tokenizer(["A sentence.", "One that is longer."], return_tensors="pt", padding=True)
-real = batch["attention_mask"][:, :, None]
-vectors = (model(**batch).last_hidden_state * real).sum(1) / real.sum(1)
+{pooled}
 vectors = vectors / vectors.norm(dim=-1, keepdim=True)
 print(vectors @ vectors.T)
 ```"""
+_POOLED = {
+    "mean": """real = batch["attention_mask"][:, :, None]
+vectors = (model(**batch).last_hidden_state * real).sum(1) / real.sum(1)""",
+    "cls": """vectors = model(**batch).last_hidden_state[:, 0]""",
+    "max": """padding = batch["attention_mask"][:, :, None] == 0
+vectors = model(**batch).last_hidden_state.masked_fill(padding, -float("inf")).amax(1)""",
+}
 _ONNX = """    pip install onnxruntime tokenizers numpy
 
 ```python
@@ -87,20 +101,20 @@ def import_bert(pretrained: Path, out: Path, labels: Sequence[str] = ()) -> str:
     """Import the BERT in a transformers folder, with its WordPieces and labels, into the new folder `out`.
 
     labels: in the order of its classifier, or those that it is to learn; by default, those of its config.json. A model
-    without a classifier embeds sentences if no labels are given. Returns the message of `drawn_anew`. Raises UserError
-    if it is not such a folder.
+    without a classifier embeds sentences if no labels are given. Returns what has to be said about it: parts that are
+    drawn anew, settings that are not used. Raises UserError if it is not such a folder.
     """
     folder = read_bert(pretrained)
     embeds = not labels and CLASSIFIER in lacking(folder)
     model: Encoder = sentence_encoder_of_bert(folder) if embeds else model_of_bert(folder, labels)
-    anew = "" if embeds else drawn_anew(folder)
+    told = not_used(passed_over(folder)) if embeds else drawn_anew(folder)
     with new_folder(out) as stage:
         write_subwords_and_labels(folder, stage, EMBEDDING if embeds else labels_of(folder, labels))
         facts = {"experiment": "imported", "run": folder.path.resolve().name, "updates": 0, "total_updates": 0}
         save_folder(model, stage, facts, made_by())
-        use = "\n\n".join(filter(None, [FOLDER_USE, anew]))
+        use = "\n\n".join(filter(None, [FOLDER_USE, told]))
         write_text(stage / "README.md", _page(model.shape, facts, Labels(stage / TARGET).words, use))
-    return anew
+    return told
 
 
 def write_subwords_and_labels(folder: BertFolder, place: Path, labels: Sequence[str]) -> None:
@@ -116,9 +130,10 @@ def export_alone(folder: Path, out: Path, form: str = "folder", *, examples: Seq
 
     examples: lines of one sentence, or of two separated by a tab, on which other formats are compared with our own
     model; by default, random subwords. Returns the largest difference of a log-probability in nats, or of a vector
-    component. Raises UserError if `out` already exists, or if a format cannot express the model.
+    component. Raises UserError if `out` already exists, or as `refuse_encoder` does.
     """
     model, place = load_alone(folder), vocabulary_folder(folder)
+    refuse_encoder(model.shape, place, form)
     vocabulary, labels = vocabulary_of(place / SOURCE), Labels(place / TARGET)
     expected = (model.shape.source_subwords, model.shape.target_subwords)
     if (len(vocabulary), len(labels)) != expected:
@@ -128,17 +143,15 @@ def export_alone(folder: Path, out: Path, form: str = "folder", *, examples: Seq
         )
     if place == folder.resolve() and form == "folder":
         raise UserError(exported_already(folder))
-    if form not in FORMATS:
-        raise UserError(f"--format {form} is for translation models: use {' or '.join(FORMATS)}.")
     facts, difference = facts_of(folder), None
     with new_folder(out) as stage:
         if form == "folder":
             save_folder(model, stage, facts, facts["provenance"])
             copy_vocabularies(place, stage, with_facts=True)
         else:
-            if not isinstance(vocabulary, WordPieces):
-                raise UserError(f"{folder} has its own subwords, not those of a BERT: export it with --format folder.")
+            assert isinstance(vocabulary, WordPieces)
             given = vocabulary.encode(examples) or random_examples(model.shape)
+            limit = rounding([answer(model, ids) for ids in given])
             if form == "onnx":
                 write_tokenizer(model.shape, vocabulary, stage)
                 write_encoder(model, stage)
@@ -146,7 +159,7 @@ def export_alone(folder: Path, out: Path, form: str = "folder", *, examples: Seq
             else:
                 write_bert(model, vocabulary, labels.words, stage)
                 difference = agreement_of_bert(model, stage, given)
-            if not difference <= TOLERANCE:
+            if not difference <= limit:
                 raise ArithmeticError(f"the output of the exported model differs from ours by {difference}")
             write_tsv(stage / HEADS, head_rows(model.shape), COLUMNS)
             write_json(stage / "origin.json", facts["provenance"])
@@ -155,6 +168,29 @@ def export_alone(folder: Path, out: Path, form: str = "folder", *, examples: Seq
         use = _use_of(form, model.shape, difference)
         write_text(stage / "README.md", _page(model.shape, facts, labels.words, use))
     return difference
+
+
+def refuse_encoder(shape: ModelShape, place: Path, form: str) -> None:
+    """Raise UserError if an encoder cannot be written in a format, or not with the libraries that are installed.
+
+    place: the folder of its subwords.
+    """
+    if form not in FORMATS:
+        raise UserError(f"--format {form} is for translation models: use {' or '.join(FORMATS)}.")
+    if form == FORMATS[0]:
+        return
+    if not isinstance(vocabulary_of(place / SOURCE), WordPieces):
+        raise UserError(f"{place} has its own subwords, not those of a BERT: export it with --format folder.")
+    if form == "onnx":
+        refuse_for_onnx(shape)
+    else:
+        refuse_for_bert(shape)
+
+
+def refuse_format(folder: Path, form: str) -> None:
+    """Raise UserError if the model of a folder, or a pruned one, cannot be written in a format, before any is made."""
+    shape, place = shape_of(folder), vocabulary_folder(folder)
+    (refuse_encoder if shape.alone else refuse_translator)(shape, place, form)
 
 
 def export_any(folder: Path, out: Path, form: str, *, sentences: Sequence[str] = (), **options: Any) -> float | None:
@@ -171,7 +207,8 @@ def _use_of(form: str, shape: ModelShape, difference: float | None) -> str:
     checked = _CHECKED.format(difference=difference, **(_LABELS if shape.classifies else _VECTORS))
     if form == "onnx":
         return "\n\n".join([_ONNX.format(), checked])
-    return "\n\n".join([_CLASSIFY if shape.classifies else _EMBED, f"{_ZEROS} {checked}"])
+    script = _CLASSIFY if shape.classifies else _EMBED.format(pooled=_POOLED[shape.pooling])
+    return "\n\n".join([script, f"{_ZEROS} {checked}"])
 
 
 def _page(shape: ModelShape, facts: Mapping[str, Any], labels: Sequence[str], use: str) -> str:

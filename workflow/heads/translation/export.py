@@ -1,5 +1,6 @@
 """Export a trained model as a self-contained folder: weights, shape, vocabularies, score and README."""
 
+import math
 import os
 import shutil
 from collections.abc import Iterator, Sequence
@@ -10,8 +11,9 @@ from heads.base import fairseq
 from heads.base.files import UserError, write_json, write_text, write_tsv
 from heads.model.folder import HEADS, load_folder, save_folder
 from heads.model.head_removal import COLUMNS, head_rows
-from heads.model.shape import facts_of
+from heads.model.shape import ModelShape, facts_of
 from heads.model.transformer import Transformer
+from heads.text.encoding import vocabulary_of
 from heads.text.vocabulary import Vocabulary, facts_beside
 from heads.text.wordpieces import ByteSubwords
 from heads.translation.agreement import Pair, difference_of_models, pairs_of, rounding_of
@@ -34,12 +36,13 @@ from heads.translation.to_ctranslate2 import (
     AligningHead,
     agreement_of_ctranslate2,
     aligning_heads,
+    refuse_for_ctranslate2,
     write_ctranslate2,
 )
 from heads.translation.to_fairseq import languages_of, write_fairseq
-from heads.translation.to_firefox import write_firefox
-from heads.translation.to_huggingface import write_huggingface
-from heads.translation.to_onnx import agreement_of_onnx, write_onnx
+from heads.translation.to_firefox import origin_of, write_firefox
+from heads.translation.to_huggingface import refuse_for_marian, write_huggingface
+from heads.translation.to_onnx import agreement_of_onnx, refuse_for_onnx, write_onnx
 
 FORMATS = ("folder", "ctranslate2", "onnx", "huggingface", "marian", "npz")
 """Our own folder, and the formats of other programs."""
@@ -61,11 +64,12 @@ def export(
     Other formats are compared with our own model on `sentences`, or on random subwords if there are none; returns the
     largest difference of a log-probability in nats. CTranslate2 gets the alignment heads from the table `alignment` or
     from the one in `folder`, if any. Raises UserError if `folder` is not a run of an experiment, if `out` already
-    exists, or if a format needs a library that is not installed.
+    exists, or as `refuse_translator` does.
     """
     model = load_folder(folder)
     vocabularies = load_vocabularies(folder, model)
     place = vocabulary_folder(folder)
+    refuse_translator(model.shape, place, form)
     if place == folder.resolve() and form == "folder":
         raise UserError(exported_already(folder))
     facts = facts_of(folder)
@@ -95,6 +99,25 @@ def export(
     return difference
 
 
+def refuse_translator(shape: ModelShape, place: Path, form: str) -> None:
+    """Raise UserError if a translator cannot be written in a format, or not with the libraries that are installed.
+
+    place: the folder of its vocabularies, with the original files of an imported model.
+    """
+    if form == "ctranslate2":
+        refuse_for_ctranslate2(shape)
+    elif form in OF_MARIAN:
+        origin_of(shape, place / PRETRAINED)
+    elif form == "huggingface" and not fairseq.fits(place / PRETRAINED):
+        refuse_for_marian(shape)
+    elif form == "onnx":
+        if isinstance(vocabulary_of(place / VOCABULARIES[0]), ByteSubwords):
+            raise UserError(
+                "the script beside ONNX graphs cannot cut text into a BART's subwords: use another --format."
+            )
+        refuse_for_onnx(shape)
+
+
 def _write_other(
     form: str,
     model: Transformer,
@@ -111,6 +134,7 @@ def _write_other(
     came_with: folder of an imported model's original files; those of a Marian or fairseq model are exported with it.
     Numbers of fewer bits, which Marian's own format may have, are not expected to agree.
     """
+    limit = rounding_of(model, pairs)
     if form == "ctranslate2":
         write_ctranslate2(model, vocabularies, stage, quantization, aligning)
         difference = agreement_of_ctranslate2(model, vocabularies, stage, pairs)
@@ -124,14 +148,14 @@ def _write_other(
     elif form == "huggingface":
         write_huggingface(model, vocabularies, searched, stage)
         difference = difference_of_models(model, model_of_marian(read_marian(stage)), pairs)
-    elif isinstance(vocabularies[0], ByteSubwords):
-        raise UserError("the script beside ONNX graphs cannot cut text into a BART's subwords: use another --format.")
     else:
         write_onnx(model, stage)
         difference = agreement_of_onnx(model, stage, pairs)
     exact = quantization == "float32" and form != "marian"
-    if exact and not difference <= rounding_of(model, pairs):
+    if exact and not difference <= limit:
         raise ArithmeticError(f"the exported model's log-probabilities differ from ours by {difference}")
+    if difference == math.inf:
+        raise UserError(f"{quantization} cannot hold the model's weights: use another --quantization or --format.")
     return difference
 
 

@@ -12,20 +12,22 @@ from typing import Any
 
 import sentencepiece
 
-from heads.base.fairseq import CLASSES, LISTS, MERGES, SEGMENTER
+from heads.base.fairseq import CLASSES, LISTS, MERGES, SEGMENTER, files_of
 from heads.base.files import UserError
 from heads.base.marian import CONFIG, GENERATION, TOKENIZER, VOCAB
 from heads.base.names import SIDES
+from heads.base.stand_ins import way_to
 from heads.translation.marian_folder import DEFAULTS as MARIAN
 from heads.translation.marian_folder import (
     SHARES,
     WHOLE,
     MarianFolder,
     check_numbers,
+    read_config,
     read_object,
     read_vocabulary,
-    read_weights,
 )
+from heads.translation.saved_weights import SavedWeights
 
 BART: Mapping[str, Any] = {
     **MARIAN,
@@ -90,7 +92,7 @@ def read_fairseq(folder: Path, languages: tuple[str, str] = ("", "")) -> Fairseq
     missing or damaged file, or pickled weights.
     """
     found = described_folder(folder, languages)
-    return replace(found, tensors=read_weights(folder, CLASSES[found.config["model_type"]]))
+    return replace(found, tensors=SavedWeights(folder, CLASSES[found.config["model_type"]]))
 
 
 def described_folder(folder: Path, languages: tuple[str, str] = ("", "")) -> FairseqFolder:
@@ -100,7 +102,7 @@ def described_folder(folder: Path, languages: tuple[str, str] = ("", "")) -> Fai
     missing there, or unknown.
     """
     path = folder / CONFIG
-    config = read_object(path)
+    config = read_config(folder, files_of(folder))
     kind = config["model_type"]
     config = {**DEFAULTS[kind], **config}
     check_numbers(path, config, (*WHOLE, "max_position_embeddings"), SHARES)
@@ -143,9 +145,9 @@ def _subwords(folder: Path) -> list[str]:
         for name in (SEGMENTER, MERGES):
             if (folder / name).is_file():
                 return read_vocabulary(folder / VOCAB)
-        raise UserError(f"{folder} has neither {SEGMENTER} nor {MERGES}: copy it from where the model is from.")
+        raise UserError(f"{folder} has neither {SEGMENTER} nor {MERGES}: {way_to(folder, SEGMENTER, MERGES)}.")
     if not (folder / SEGMENTER).is_file():
-        raise UserError(f"{folder} has no {SEGMENTER}: copy it from where the model is from.")
+        raise UserError(f"{folder} has no {SEGMENTER}: {way_to(folder, SEGMENTER)}.")
     processor = sentencepiece.SentencePieceProcessor()
     try:
         processor.load_from_serialized_proto((folder / SEGMENTER).read_bytes())

@@ -12,11 +12,12 @@ from torch import Tensor
 
 from heads.base.files import UserError
 from heads.base.marian import CONFIG
-from heads.base.names import CLASSIFICATION, KINDS_OF
+from heads.base.names import ATTENTIONS, CLASSIFICATION, KINDS_OF
 from heads.model.alone import Classifier, SentenceEncoder
-from heads.model.shape import LEARNED, ModelShape, full_heads
-from heads.translation.bert_folder import SAVED_BY, BertFolder
-from heads.translation.marian_folder import Model, filled, weight_called
+from heads.model.shape import LEARNED, POOLINGS, ModelShape
+from heads.translation.bert_folder import SAVED_BY, BertFolder, pooling_of
+from heads.translation.marian_folder import Model, filled
+from heads.translation.saved_weights import weight_called
 
 SPECIAL = ("[PAD]", "[CLS]", "[SEP]", "[UNK]")
 """BERT's special tokens in the order of our special ids."""
@@ -57,23 +58,26 @@ def model_of_bert(folder: BertFolder, labels: Sequence[str] = (), seed: int = 0)
     or do not fit the rest.
     """
     names = labels_of(folder, labels)
-    model, tensors = Classifier(shape_of_bert(folder, len(names))), dict(folder.tensors)
-    drawn = torch.Generator().manual_seed(seed)
+    model, drawn = Classifier(shape_of_bert(folder, len(names))), dict[str, Tensor]()
+    generator = torch.Generator().manual_seed(seed)
     for part in lacking(folder):
         rows = len(names) if part == CLASSIFIER else model.shape.width
-        tensors[f"{part}.weight"] = torch.randn(rows, model.shape.width, generator=drawn) * SPREAD
-        tensors[f"{part}.bias"] = torch.zeros(rows)
-    return _with_weights(model, folder, tensors)
+        drawn[f"{part}.weight"] = torch.randn(rows, model.shape.width, generator=generator) * SPREAD
+        drawn[f"{part}.bias"] = torch.zeros(rows)
+    return _with_weights(model, folder, drawn)
 
 
 def sentence_encoder_of_bert(folder: BertFolder) -> SentenceEncoder:
     """Our sentence encoder with the weights of a BERT, in evaluation mode. Raises UserError as `model_of_bert` does."""
-    return _with_weights(SentenceEncoder(shape_of_bert(folder, 0)), folder, folder.tensors)
+    return _with_weights(SentenceEncoder(shape_of_bert(folder, 0)), folder, {})
 
 
-def _with_weights(model: Model, folder: BertFolder, tensors: Mapping[str, Tensor]) -> Model:
-    """The model filled with weights under BERT's names, in evaluation mode."""
-    weights = {ours: weight_called(folder.path, tensors, theirs) for ours, theirs in names_of(model.shape)}
+def _with_weights(model: Model, folder: BertFolder, drawn: Mapping[str, Tensor]) -> Model:
+    """The model filled with the folder's weights and those drawn, under BERT's names, in evaluation mode."""
+    weights = {
+        ours: drawn[theirs] if theirs in drawn else weight_called(folder.path, folder.tensors, theirs)
+        for ours, theirs in names_of(model.shape)
+    }
     if len(weights[SUBWORDS]) != len(folder.subwords):
         raise UserError(
             f"{folder.path} has a vocabulary that does not fit its weights, {len(folder.subwords)} subwords for "
@@ -148,6 +152,7 @@ def shape_of_bert(folder: BertFolder, labels: int) -> ModelShape:
     width, heads = config["hidden_size"], config["num_attention_heads"]
     if width % heads:
         raise UserError(f"{folder.path / CONFIG}: hidden_size {width} does not divide into {heads} heads.")
+    live = tuple(tuple(head for head in range(heads) if head not in gone) for gone in _pruned(folder, heads))
     return ModelShape(
         width=width,
         head_width=width // heads,
@@ -158,7 +163,7 @@ def shape_of_bert(folder: BertFolder, labels: int) -> ModelShape:
         source_subwords=len(folder.subwords),
         target_subwords=labels or len(EMBEDDING),
         original_heads=heads,
-        live_heads=full_heads(layers=config["num_hidden_layers"], heads=heads, kinds=KINDS_OF[CLASSIFICATION]),
+        live_heads={kind: live if kind in KINDS_OF[CLASSIFICATION] else () for kind in ATTENTIONS},
         attention_biases=True,
         activation=config["hidden_act"],
         positions=LEARNED,
@@ -168,7 +173,22 @@ def shape_of_bert(folder: BertFolder, labels: int) -> ModelShape:
         token_types=config["type_vocab_size"],
         max_positions=config["max_position_embeddings"],
         embedding_norm=True,
+        pooling=POOLINGS[0] if labels else pooling_of(folder.path),
     )
+
+
+def _pruned(folder: BertFolder, heads: int) -> list[set[int]]:
+    """The heads that each layer's matrices lack, by `pruned_heads`. Raises UserError if there are no such heads."""
+    told, layers = folder.config.get("pruned_heads") or {}, range(folder.config["num_hidden_layers"])
+    try:
+        gone = {int(layer): {*map(int, numbers)} for layer, numbers in told.items()}
+    except (ValueError, TypeError, AttributeError):
+        gone = {-1: set()}
+    if not all(layer in layers and numbers <= {*range(heads)} for layer, numbers in gone.items()):
+        raise UserError(
+            f"{folder.path / CONFIG}: pruned_heads is {told}, which does not name heads by layer: copy it again."
+        )
+    return [gone.get(layer, set()) for layer in layers]
 
 
 def names_of(shape: ModelShape) -> Iterator[tuple[str, str]]:

@@ -26,8 +26,9 @@ from heads.model.transformer import Transformer
 from heads.text.renumbering import renumbered
 from heads.text.special_ids import BOS, PAD
 from heads.text.vocabulary import ROWS, write_model
+from heads.translation.authors_search import searched_by_marian
 from heads.translation.from_marian import ACTIVATIONS, NEVER_LIKELY, Numbering
-from heads.translation.importing import SEARCH, write_origin
+from heads.translation.importing import write_origin
 
 EPSILON = 1e-9
 """Epsilon of Marian's layer norms."""
@@ -201,4 +202,5 @@ def write_firefox_vocabularies(folder: FirefoxFolder, place: Path) -> None:
         write_model(place / f"{side}.model", model, {ROWS: len(ours.rows)})
     files = files_of(folder.parts.model)
     # All files: an export back to Marian keeps what it does not change as it was.
-    write_origin(folder.path, files, [path.name for path in files], place, {"prefix": "", **SEARCH})
+    about = {"prefix": "", **searched_by_marian(folder.parts.model)}
+    write_origin(folder.path, files, [path.name for path in files], place, about)

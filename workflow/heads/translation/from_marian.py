@@ -20,7 +20,8 @@ from heads.base.marian import CONFIG, TARGET_VOCAB, VOCAB
 from heads.model.shape import LEARNED, ModelShape
 from heads.model.transformer import Transformer
 from heads.text.special_ids import BOS, EOS, PAD
-from heads.translation.marian_folder import MarianFolder, filled, weight_called
+from heads.translation.marian_folder import MarianFolder, filled
+from heads.translation.saved_weights import weight_called
 
 ACTIVATIONS = {"relu": "relu", "silu": "silu", "swish": "silu", "gelu": "gelu"}
 """Our names of activations by transformers' names."""

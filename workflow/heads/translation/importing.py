@@ -1,6 +1,5 @@
 """Import the vocabularies and original files of a Marian, M2M100, NLLB, BART or mBART into a folder of ours."""
 
-import math
 import re
 import shutil
 from collections.abc import Collection, Mapping, Sequence
@@ -13,17 +12,15 @@ from heads.base.files import UserError, write_sealed_json
 from heads.base.names import SIDES
 from heads.base.seals import sha256_of
 from heads.text.renumbering import renumbered
-from heads.text.special_ids import EOS
+from heads.text.special_ids import BOS, EOS, PAD, UNK
 from heads.text.vocabulary import PREFIX, ROWS, SUFFIX, write_model
 from heads.text.wordpieces import described_subwords, write_byte_subwords
-from heads.translation.beam_search import NEVER
+from heads.translation.authors_search import searched_by_its_authors, unused
 from heads.translation.fairseq_folder import FairseqFolder, language_of
 from heads.translation.from_marian import Numbering, numberings_of
 from heads.translation.marian_folder import MarianFolder
-from heads.translation.model_folder import ABOUT, EARLY_STOPPING, PRETRAINED
+from heads.translation.model_folder import ABOUT, PRETRAINED
 
-SEARCH: Mapping[str, int | bool] = {"num_beams": 1, "length_penalty": 1, EARLY_STOPPING: False}
-"""Settings of a model's search: transformers' values if generation_config.json leaves them out, and Firefox's."""
 LANGUAGE = re.compile(">>.+<<")
 """A subword that names the target language."""
 
@@ -41,7 +38,7 @@ def write_vocabularies(folder: MarianFolder, place: Path, prefix: str) -> None:
             more[PREFIX] = first
         model = renumbered(content, ours.names, folder.path / f"{side}.spm")
         write_model(place / f"{side}.model", model, more)
-    about = {"prefix": prefix, **searched_by_its_authors(folder)}
+    about = {"prefix": prefix, **searched_by_its_authors(folder.path, folder.generation)}
     write_origin(folder.path, marian.files_of(folder.path), marian.DESCRIBING, place, about)
 
 
@@ -92,7 +89,11 @@ def write_fairseq_vocabularies(folder: FairseqFolder, place: Path, source: str, 
         "target_prefix": "".join(names[1][number] for number in frame.target) if frame.forced else "",
     }
     about["model_type"] = folder.config["model_type"]
-    about |= {"source_language": source, "target_language": target, **searched_by_its_authors(folder)}
+    about |= {
+        "source_language": source,
+        "target_language": target,
+        **searched_by_its_authors(folder.path, folder.generation),
+    }
     write_origin(folder.path, fairseq.files_of(folder.path), fairseq.DESCRIBING, place, about)
 
 
@@ -107,20 +108,15 @@ def _write_vocabulary(
     write_model(model, content, {ROWS: len(names), PREFIX: [*prefix], SUFFIX: [*suffix]})
 
 
-def searched_by_its_authors(folder: MarianFolder) -> dict[str, Any]:
-    """The search settings of a model's authors. Raises UserError for values that no search can use."""
-    search = {key: folder.generation.get(key) for key in SEARCH}
-    search = {key: SEARCH[key] if value is None else value for key, value in search.items()}
-    beam, exponent, ends = search.values()
-    if not isinstance(beam, int) or isinstance(beam, bool) or beam < 1:
-        wrong = "num_beams"
-    elif not isinstance(exponent, int | float) or isinstance(exponent, bool) or not math.isfinite(exponent):
-        wrong = "length_penalty"
-    elif not isinstance(ends, bool) and ends != NEVER:
-        wrong = EARLY_STOPPING
-    else:
-        return search
-    raise UserError(f"{folder.path}: {wrong} of its generation is {search[wrong]!r}, which no search can use.")
+def unused_of(folder: MarianFolder) -> list[str]:
+    """The search settings of a model's authors that our search does not have, with their values."""
+    rows = numberings_of(folder)[1].rows
+    never = {rows[PAD], rows[UNK], rows[BOS]} - {rows[EOS]}
+    if not isinstance(folder, FairseqFolder):
+        told = unused(folder.generation, never, rows[BOS], rows[EOS])
+        first = folder.generation.get("forced_bos_token_id")
+        return told if first is None else [*told, f"forced_bos_token_id {first}"]
+    return unused(folder.generation, never, None if folder.languages else rows[BOS], rows[EOS])
 
 
 def write_origin(
@@ -128,16 +124,19 @@ def write_origin(
 ) -> None:
     """Write the description, licence and origin of a third-party model into a subfolder of `place`.
 
-    files: all of its files that were read. describing: names of those to copy. more: further facts about it.
+    files: all of its files that were read, from `folder`. describing: names of those to copy. more: further facts.
     """
-    beside = place / PRETRAINED
+    beside, named = place / PRETRAINED, {path.relative_to(folder).as_posix(): path for path in files}
     shutil.rmtree(beside, ignore_errors=True)
     beside.mkdir()
-    for path in files:
-        if path.name in (*describing, *marian.LICENCES):
-            shutil.copyfile(path, beside / path.name)
+    for name, path in named.items():
+        if name in (*describing, *marian.LICENCES):
+            (beside / name).parent.mkdir(exist_ok=True)
+            shutil.copyfile(path, beside / name)
     about = {"name": folder.resolve().name, "license": licence_of(folder / marian.LICENCES[0]), **more}
-    write_sealed_json(beside / ABOUT, {**about, "files_sha256": {path.name: sha256_of(path) for path in files}})
+    write_sealed_json(
+        beside / ABOUT, {**about, "files_sha256": {name: sha256_of(path) for name, path in named.items()}}
+    )
 
 
 def prefix_of(folder: MarianFolder, ours: Numbering, prefix: str) -> list[int]:

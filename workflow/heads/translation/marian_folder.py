@@ -9,12 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
 from heads.base import marian
 from heads.base.files import UserError
+from heads.base.stand_ins import refuse_pointers, way_to
 from heads.model.encoder import Encoder
+from heads.translation.saved_weights import SavedWeights, refuse_adapter, refuse_quantised
 
 DEFAULTS: Mapping[str, Any] = {
     "vocab_size": 58101,
@@ -74,7 +75,7 @@ def read_marian(folder: Path) -> MarianFolder:
     """
     if not folder.is_dir():
         raise UserError(marian.not_there(folder))
-    config = read_object(folder / marian.CONFIG)
+    config = read_config(folder, marian.files_of(folder))
     if config.get("model_type") != "marian":
         kind = config.get("model_type", "a model of unknown type")
         raise UserError(
@@ -83,7 +84,7 @@ def read_marian(folder: Path) -> MarianFolder:
         )
     for name in marian.NEEDED:
         if not (folder / name).is_file():
-            raise UserError(f"{folder} has no {name}: copy it from where the model is from.")
+            raise UserError(f"{folder} has no {name}: {way_to(folder, name)}.")
     config = {**DEFAULTS, **config}
     check_numbers(folder / marian.CONFIG, config, WHOLE, SHARES)
     separate = read_object(folder / marian.TOKENIZER, {}).get("separate_vocabs", False)
@@ -94,8 +95,24 @@ def read_marian(folder: Path) -> MarianFolder:
         read_object(folder / marian.GENERATION, config),
         (source, read_vocabulary(folder / marian.TARGET_VOCAB) if separate else source),
         ((folder / marian.SOURCE_SPM).read_bytes(), (folder / marian.TARGET_SPM).read_bytes()),
-        read_weights(folder, "MarianMTModel"),
+        SavedWeights(folder, "MarianMTModel"),
     )
+
+
+def read_config(folder: Path, files: Sequence[Path], *, pruned: bool = False) -> dict[str, Any]:
+    """The config.json of a folder that transformers wrote, of which an import reads these files.
+
+    pruned: whether a model may come with heads that were removed. Raises UserError for an adapter, a quantised model,
+    heads that were removed, and files that are pointers of Git LFS or missing.
+    """
+    refuse_adapter(folder)
+    refuse_pointers(files)
+    path = folder / marian.CONFIG
+    config = read_object(path)
+    refuse_quantised(path, config)
+    if not pruned and config.get("pruned_heads"):
+        raise UserError(f"{path} has pruned_heads, which only a BERT can have: give the model with all its heads.")
+    return config
 
 
 def check_numbers(path: Path, config: Mapping[str, Any], whole: Sequence[str], shares: Sequence[str]) -> None:
@@ -115,8 +132,9 @@ def read_object(path: Path, otherwise: dict[str, Any] | None = None) -> dict[str
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except OSError:
-        raise UserError(f"{path.parent} has no {path.name}: copy it from where the model is from.") from None
+        raise UserError(f"{path.parent} has no {path.name}: {way_to(path.parent, path.name)}.") from None
     except ValueError as error:
+        refuse_pointers([path])
         raise UserError(f"{path} is not valid JSON ({error}): copy it again.") from None
     if not isinstance(content, dict):
         raise UserError(f"{path} does not hold a JSON object: copy it again.")
@@ -129,42 +147,6 @@ def read_vocabulary(path: Path) -> list[str]:
     if not all(isinstance(number, int) for number in ids.values()) or sorted(ids.values()) != [*range(len(ids))]:
         raise UserError(f"{path} does not number its subwords from 0 on, each once: copy it again.")
     return sorted(ids, key=ids.__getitem__)
-
-
-def read_weights(folder: Path, saved_by: str) -> dict[str, Tensor]:
-    """The weights of a folder, in one file or several, as float32; `saved_by` is the class that can write them.
-
-    Raises UserError if they are missing, damaged or pickled.
-    """
-    if (folder / marian.INDEX).is_file():
-        named = read_object(folder / marian.INDEX).get("weight_map")
-        shards: Sequence[str] = sorted({*named.values()}) if isinstance(named, dict) else ()
-        if not shards or any(not isinstance(name, str) or Path(name).name != name for name in shards):
-            raise UserError(f"{folder / marian.INDEX} names no files beside it: copy it again.")
-    elif (folder / marian.WEIGHTS).is_file():
-        shards = [marian.WEIGHTS]
-    elif (folder / marian.PICKLED).exists():
-        raise UserError(
-            f"{folder} has pickled weights, which may run code and are not opened: write {marian.WEIGHTS} with "
-            f"transformers, {saved_by}.from_pretrained(FOLDER).save_pretrained(FOLDER)."
-        )
-    else:
-        raise UserError(f"{folder} has no {marian.WEIGHTS}: copy it from where the model is from.")
-    tensors: dict[str, Tensor] = {}
-    for name in shards:
-        try:
-            with safe_open(folder / name, framework="pt") as stream:
-                tensors |= {key: stream.get_tensor(key).float() for key in stream.keys()}  # noqa: SIM118 - no mapping
-        except (SafetensorError, OSError) as error:
-            raise UserError(f"{folder / name} is missing or damaged ({error}): copy it again.") from None
-    return tensors
-
-
-def weight_called(folder: Path, tensors: Mapping[str, Tensor], name: str) -> Tensor:
-    """The weight of this name among those of a folder. Raises UserError if it is missing."""
-    if name not in tensors:
-        raise UserError(f"{folder} has no weights called {name}: copy model.safetensors again.")
-    return tensors[name]
 
 
 def filled(model: Model, folder: Path, weights: Mapping[str, Tensor]) -> Model:

@@ -12,10 +12,13 @@ from heads.base.files import UserError, write_text
 from heads.base.marian import CONFIG
 from heads.base.names import CLASSIFICATION, TRANSLATION
 from heads.base.provenance import made_by
+from heads.base.stand_ins import refuse_pointers
+from heads.formats.marian_parts import is_marian
 from heads.formats.registry import format_of
 from heads.model.encoder import Encoder
 from heads.model.folder import load_model, save_folder
 from heads.model.shape import FACTS
+from heads.translation.authors_search import not_used, unused_of_marian
 from heads.translation.bert_folder import read_bert
 from heads.translation.downloads import folder_of, place_with_network
 from heads.translation.encoders_alone import import_bert, write_subwords_and_labels
@@ -25,9 +28,10 @@ from heads.translation.fairseq_folder import read_fairseq
 from heads.translation.from_bert import drawn_anew, labels_of, model_of_bert
 from heads.translation.from_firefox import model_of_firefox, read_firefox, write_firefox_vocabularies
 from heads.translation.from_marian import model_of_marian
-from heads.translation.importing import frame_of, write_fairseq_vocabularies, write_vocabularies
+from heads.translation.importing import frame_of, unused_of, write_fairseq_vocabularies, write_vocabularies
 from heads.translation.marian_folder import read_marian, read_object
 from heads.translation.model_folder import about_of
+from heads.translation.saved_weights import refuse_adapter
 
 NO_LANGUAGES = ("", "")
 
@@ -53,6 +57,8 @@ class Read:
     """Returns the model as one of ours, in evaluation mode."""
     write_vocabularies: Callable[[Path], None]
     """Writes its vocabularies into a folder, and its original files beside them."""
+    unused: Sequence[str] = ()
+    """Search settings of its authors that our search does not have."""
 
 
 def _bert(folder: Path, wishes: Wishes) -> Read:
@@ -74,20 +80,22 @@ def _fairseq(folder: Path, wishes: Wishes) -> Read:
         frame = frame_of(theirs, *wishes.languages)
         return model_of_marian(theirs, frame.target[0] if frame.forced else 0)
 
-    return Read(model, lambda place: write_fairseq_vocabularies(theirs, place, *wishes.languages))
+    return Read(model, lambda place: write_fairseq_vocabularies(theirs, place, *wishes.languages), unused_of(theirs))
 
 
 def _marian(folder: Path, wishes: Wishes) -> Read:
-    _refuse_languages(wishes)
     theirs = read_marian(folder)
-    return Read(partial(model_of_marian, theirs), lambda place: write_vocabularies(theirs, place, wishes.prefix))
+    _refuse_languages(wishes)
+    write = partial(write_vocabularies, theirs, prefix=wishes.prefix)
+    return Read(partial(model_of_marian, theirs), write, unused_of(theirs))
 
 
 def _firefox(folder: Path, wishes: Wishes) -> Read:
     _refuse_prefix(wishes, "has one target language")
     _refuse_languages(wishes)
     theirs = read_firefox(folder)
-    return Read(partial(model_of_firefox, theirs), partial(write_firefox_vocabularies, theirs))
+    unused = unused_of_marian(theirs.parts.model)
+    return Read(partial(model_of_firefox, theirs), partial(write_firefox_vocabularies, theirs), unused)
 
 
 def _refuse_prefix(wishes: Wishes, why: str) -> None:
@@ -126,6 +134,8 @@ def import_model(pretrained: str, out: Path, prefix: str = "", languages: tuple[
         save_folder(model, stage, facts, origin)
         use = use_of("folder", origin, None, None, about)
         write_text(stage / "README.md", page(model, facts, None, use, about))
+    if theirs.unused:
+        print(not_used(theirs.unused), file=sys.stderr)
 
 
 def import_any(
@@ -135,17 +145,18 @@ def import_any(
 
     name: a folder (Marian's, or of save_pretrained), a name on the hub, or one such as firefox/en-pt. prefix: what each
     source sentence begins with. labels: of a BERT, in the order of its classifier. languages: of source and target, as
-    a multilingual model calls them. Reports randomly drawn parts on stderr. Raises UserError if the model cannot be
-    read, or if prefix, labels or languages do not go with it.
+    a multilingual model calls them. Says on stderr what is drawn at random or not used. Raises UserError if the model
+    cannot be read, or if prefix, labels or languages do not go with it.
     """
     folder = fetched(name)
+    refuse_adapter(folder)
     if (folder / CONFIG).is_file() and read_object(folder / CONFIG).get("model_type") == "bert":
         if prefix or any(languages):
             raise UserError("--prefix and languages are for translation models: leave them out.")
-        if anew := import_bert(folder, out, labels):
-            print(anew, file=sys.stderr)
+        if told := import_bert(folder, out, labels):
+            print(told, file=sys.stderr)
         return CLASSIFICATION
-    if labels:
+    if labels and ((folder / CONFIG).is_file() or is_marian(folder)):
         raise UserError("--labels are for a BERT: leave them out.")
     import_model(str(folder), out, prefix, languages)
     return TRANSLATION
@@ -164,6 +175,9 @@ def opened(
     if not name:
         raise UserError("No model is named: give a folder, a name on the hub, or one such as firefox/en-pt.")
     if (Path(name) / FACTS).is_file():
+        refuse_pointers(sorted(Path(name).iterdir()))
+        if prefix or labels or any(languages):
+            raise UserError(f"{name} has its prefix, labels and languages already: leave these flags out.")
         yield Path(name)
         return
     with TemporaryDirectory() as place:

@@ -12,14 +12,15 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor
 
-from heads.base.bert import WORD_PIECES
+from heads.base.bert import MODULES, POOLING, WORD_PIECES
 from heads.base.files import UserError, write_json
 from heads.base.marian import CONFIG, TOKENIZER, WEIGHTS
 from heads.model.alone import ExampleEncoder
 from heads.model.shape import LEARNED, ModelShape
 from heads.text.special_ids import BOS, EOS, PAD, UNK
 from heads.text.wordpieces import WordPieces
-from heads.translation.bert_folder import PREFIX, SAVED_BY, read_bert
+from heads.translation.agreement import largest_of
+from heads.translation.bert_folder import MODE, OLDER, PARTS, PREFIX, SAVED_BY, read_bert
 from heads.translation.from_bert import SPECIAL, model_of_bert, names_of, sentence_encoder_of_bert
 from heads.translation.to_huggingface import with_all_heads
 
@@ -29,17 +30,26 @@ LONGEST, EXAMPLES = 40, 16
 def write_bert(model: ExampleEncoder, vocabulary: WordPieces, labels: Sequence[str], folder: Path) -> None:
     """Write config, weights and tokeniser into a folder; `labels` in the order of the logits.
 
-    A classifier becomes a BertForSequenceClassification, a sentence encoder a BertModel without a pooler.
+    A classifier becomes a BertForSequenceClassification, a sentence encoder a BertModel without a pooler, which
+    sentence-transformers reads too.
     Raises UserError for a model that BERT cannot express.
     """
     shape = model.shape
-    _check(shape)
+    refuse_for_bert(shape)
     write_json(folder / CONFIG, config_of(shape, labels))
     write_tokenizer(shape, vocabulary, folder)
     whole = with_all_heads(model)
     bare = "" if shape.classifies else PREFIX
     tensors = {theirs.removeprefix(bare): whole[ours].contiguous() for ours, theirs in names_of(shape)}
     save_file(tensors, folder / WEIGHTS, metadata={"format": "pt"})
+    if shape.embeds:
+        places = dict(zip(PARTS, ("", Path(POOLING).parent.name, "2_Normalize"), strict=True))
+        write_json(folder / MODULES, [
+            {"idx": number, "name": str(number), "path": place, "type": f"sentence_transformers.models.{kind}"}
+            for number, (kind, place) in enumerate(places.items())
+        ])  # fmt: skip
+        ways = {MODE + ending: way == shape.pooling for ending, way in OLDER.items()}
+        write_json(folder / POOLING, {"word_embedding_dimension": shape.width, **ways})
 
 
 def write_tokenizer(shape: ModelShape, vocabulary: WordPieces, folder: Path) -> None:
@@ -52,7 +62,7 @@ def write_tokenizer(shape: ModelShape, vocabulary: WordPieces, folder: Path) -> 
     )
 
 
-def _check(shape: ModelShape) -> None:
+def refuse_for_bert(shape: ModelShape) -> None:
     """Raise UserError if a BERT cannot have this shape."""
     lacks = [
         said
@@ -116,7 +126,7 @@ def agreement_of_bert(model: ExampleEncoder, folder: Path, examples: Sequence[Se
     """Largest difference from the model of a folder, in label log-probabilities or vector components."""
     saved = read_bert(folder)
     theirs = model_of_bert(saved) if model.shape.classifies else sentence_encoder_of_bert(saved)
-    return max(float((_answer(model, ids) - _answer(theirs, ids)).abs().max()) for ids in examples)
+    return largest_of([answer(model, ids) - answer(theirs, ids) for ids in examples])
 
 
 def random_examples(shape: ModelShape) -> list[list[int]]:
@@ -131,7 +141,9 @@ def random_examples(shape: ModelShape) -> list[list[int]]:
     return [[BOS, *sentence(), EOS, *sentence(), EOS] for _ in range(EXAMPLES)]
 
 
-def _answer(model: ExampleEncoder, ids: Sequence[int]) -> Tensor:
+@torch.inference_mode()
+def answer(model: ExampleEncoder, ids: Sequence[int]) -> Tensor:
+    """The log-probabilities of an example's labels, or its vector."""
     source = torch.tensor([[*ids]])
     found: Tensor = model.projection(model(source, source > PAD))[0, 0]
     return found.log_softmax(-1) if model.shape.classifies else found

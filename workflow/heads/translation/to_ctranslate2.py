@@ -42,6 +42,18 @@ AligningHead = tuple[int, int]
 """Layer and original number of a cross-attention head."""
 
 
+def refuse_for_ctranslate2(shape: ModelShape) -> None:
+    """Raise UserError if CTranslate2 is not installed, or cannot have this shape."""
+    try:
+        import ctranslate2  # noqa: F401 - its writer needs it
+    except ImportError as error:
+        raise UserError(
+            'ctranslate2 is not installed: pip install "heads[ctranslate2]", or use another format.'
+        ) from error
+    if shape.recurrent:
+        raise UserError("CTranslate2 does not support this model's recurrent decoder: export it with --format onnx.")
+
+
 def write_ctranslate2(
     model: Transformer,
     vocabularies: Sequence[Vocabulary],
@@ -54,16 +66,11 @@ def write_ctranslate2(
     aligning: alignment heads, best first, if known. config.json then lists them all as `alignment_heads`, pairs of
     layer and head in the numbering of the exported model. CTranslate2 itself (4.8) does not read that list for
     translation models: it returns the mean attention of the first N heads of one layer, so the alignment heads of the
-    best head's layer are moved to the front. Raises UserError if CTranslate2 is not installed.
+    best head's layer are moved to the front. Raises UserError as `refuse_for_ctranslate2` does.
     """
-    try:
-        from ctranslate2 import specs
-    except ImportError as error:
-        raise UserError(
-            'ctranslate2 is not installed: pip install "heads[ctranslate2]", or use another format.'
-        ) from error
-    if model.shape.recurrent:
-        raise UserError("CTranslate2 does not support this model's recurrent decoder: export it with --format onnx.")
+    refuse_for_ctranslate2(model.shape)
+    from ctranslate2 import specs  # may not be installed
+
     names = [[vocabulary.subword(number) for number in range(len(vocabulary))] for vocabulary in vocabularies]
     model, places = aligning_first(model, aligning or ())
     spec = _described(model, specs)

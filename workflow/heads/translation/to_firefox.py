@@ -32,7 +32,7 @@ def write_firefox(model: Transformer, came_with: Path, folder: Path, *, plain: b
     came_with: the folder that an import kept beside the vocabularies. plain: float32 numbers under Marian's names, as a
     `.npz`, instead of the original types. Raises UserError for a model that was not imported from Marian.
     """
-    origin = _origin(model.shape, came_with)
+    origin = origin_of(model.shape, came_with)
     file = origin.file.with_tensors(tensors_of(model, origin))
     for path in files_of(origin.parts.model):
         if path != origin.parts.model and path.name != ABOUT:
@@ -40,7 +40,8 @@ def write_firefox(model: Transformer, came_with: Path, folder: Path, *, plain: b
     write(folder / (PLAIN if plain else origin.parts.model.name), file)
 
 
-def _origin(shape: ModelShape, came_with: Path) -> FirefoxFolder:
+def origin_of(shape: ModelShape, came_with: Path) -> FirefoxFolder:
+    """The model in Marian's own format that one of this shape was made from. Raises UserError if there is none."""
     try:
         origin = read_firefox(came_with)
     except UserError:

@@ -36,7 +36,7 @@ def write_huggingface(
     Raises UserError for a model that Marian cannot express.
     """
     shape = model.shape
-    _check(shape)
+    refuse_for_marian(shape)
     names = [[vocabulary.subword(number) for number in range(len(vocabulary))] for vocabulary in vocabularies]
     write_json(folder / marian.CONFIG, config_of(shape))
     generation: dict[str, Any] = {"num_beams": search[0], "length_penalty": search[1], "max_length": 512}
@@ -57,7 +57,8 @@ def write_huggingface(
     save_file(tensors, folder / marian.WEIGHTS, metadata={"format": "pt"})
 
 
-def _check(shape: ModelShape) -> None:
+def refuse_for_marian(shape: ModelShape) -> None:
+    """Raise UserError if transformers' Marian cannot have this shape."""
     if shape.pre_norm:
         raise UserError(
             "the model normalises before each sub-layer, but Marian after it: export it with --format ctranslate2 or "

@@ -21,11 +21,11 @@ from heads.base.files import UserError
 from heads.model.alone import ExampleEncoder
 from heads.model.encoder import Embedding
 from heads.model.kept import Kept
-from heads.model.shape import LEARNED
+from heads.model.shape import LEARNED, ModelShape
 from heads.model.sublayers import Pass, Step, parts_of, run_through
 from heads.model.transformer import Transformer
 from heads.text.special_ids import BOS, EOS, PAD
-from heads.translation.agreement import POSITIONS, Pair, largest_difference
+from heads.translation.agreement import POSITIONS, Pair, largest_difference, largest_of
 
 SCRIPT = Path(__file__).with_name("translate_onnx.py")
 """The script that goes with the graphs, as translate.py."""
@@ -99,7 +99,7 @@ class _EncoderAlone(nn.Module):
 
 def write_onnx(model: Transformer, folder: Path) -> None:
     """Write encoder.onnx, step.onnx and the script into a folder. Raises UserError without the ONNX libraries."""
-    need_libraries()
+    refuse_for_onnx(model.shape)
     source, own = (
         {
             f"{word}_{name}_{part.index}": tensor
@@ -136,11 +136,9 @@ def write_onnx(model: Transformer, folder: Path) -> None:
 def write_encoder(model: ExampleEncoder, folder: Path) -> None:
     """Write encoder.onnx, without the pruned heads, into a folder.
 
-    Raises UserError if the ONNX libraries are not installed, or if the model's positions are not learnt.
+    Raises UserError as `refuse_for_onnx` does.
     """
-    if model.shape.positions != LEARNED:
-        raise UserError("--format onnx needs a model with learnt positions, such as a BERT: use --format folder.")
-    need_libraries()
+    refuse_for_onnx(model.shape)
     batch, length = (torch.export.Dim(name) for name in ("batch", "length"))
     varying = {0: batch, 1: length}
     inputs = {
@@ -150,8 +148,10 @@ def write_encoder(model: ExampleEncoder, folder: Path) -> None:
     write_graph(folder / ENCODER, _EncoderAlone(model), inputs, [OUTPUTS[model.shape.classifies]])
 
 
-def need_libraries() -> None:
-    """Raise UserError if the ONNX libraries are not installed."""
+def refuse_for_onnx(shape: ModelShape) -> None:
+    """Raise UserError without the ONNX libraries, or if the model is an encoder whose positions are not learnt."""
+    if shape.alone and shape.positions != LEARNED:
+        raise UserError("--format onnx needs a model with learnt positions, such as a BERT: use --format folder.")
     try:
         import onnxruntime  # noqa: F401 - the command checks what it wrote
         import onnxscript  # noqa: F401 - torch needs it
@@ -208,7 +208,7 @@ def agreement_of_encoder(model: ExampleEncoder, folder: Path, examples: Sequence
     """Largest difference between our model and the graph, in label log-probabilities or vector components."""
     from onnxruntime import InferenceSession
 
-    session, worst = InferenceSession(str(folder / ENCODER), providers=["CPUExecutionProvider"]), 0.0
+    session, differences = InferenceSession(str(folder / ENCODER), providers=["CPUExecutionProvider"]), []
     for ids in examples:
         source = torch.tensor([[*ids]])
         given = {"source": source.numpy(), "source_mask": np.asarray(source > PAD)}
@@ -216,8 +216,8 @@ def agreement_of_encoder(model: ExampleEncoder, folder: Path, examples: Sequence
         ours = _EncoderAlone(model)(source, source > PAD)
         if model.shape.classifies:
             ours, theirs = ours.log_softmax(-1), theirs.log_softmax(-1)
-        worst = max(worst, float((ours - theirs).abs().max()))
-    return worst
+        differences.append(ours - theirs)
+    return largest_of(differences)
 
 
 def _positions(model: Transformer, embedding: Embedding) -> Tensor:
