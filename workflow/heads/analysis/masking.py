@@ -50,14 +50,15 @@ class EncodedText:
 def read_text(source: Path, references: Path, target_bpe: Path) -> EncodedText:
     """The text of a token file, with the lines of a plain file as references.
 
-    target_bpe: the target vocabulary, or the labels. Raises UserError if text and references differ in length.
+    target_bpe: the target vocabulary, or the labels. Raises UserError if text and references differ in length, or for
+    a label that is not known.
     """
-    tokens, lines = Tokens(source), read_lines(references)
+    tokens, lines, target = Tokens(source), read_lines(references), opened(target_bpe)
     if len(tokens.lengths) != len(lines):
         raise UserError(
             f"{source} has {len(tokens.lengths)} sentences and {references} has {len(lines)}: give files of one text."
         )
-    return EncodedText(tokens, lines, opened(target_bpe))
+    return EncodedText(tokens, target.named(lines, references) if isinstance(target, Labels) else lines, target)
 
 
 def answers_of(

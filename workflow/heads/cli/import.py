@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from heads.base.names import TRANSLATION
-from heads.cli._flags import add_language_arguments, languages_of
+from heads.cli._flags import add_labels_argument, add_language_arguments, languages_of
 from heads.translation.opening import fetched, import_any
 
 
@@ -20,9 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("-o", "--output", type=Path, help="folder to write; without it, the model is only fetched")
     add_language_arguments(parser)
-    parser.add_argument(
-        "--labels", nargs="+", default=(), help="labels of a BERT, in its classifier's order, if it does not name them"
-    )
+    add_labels_argument(parser)
 
 
 def run(arguments: argparse.Namespace) -> None:
