@@ -11,7 +11,7 @@ import yaml
 from heads.__main__ import main
 from heads.analysis.ablation import gates_without
 from heads.analysis.masking import answers_of, read_text
-from heads.base.files import read_json, read_lines, read_tsv, read_yaml, write_text
+from heads.base.files import UserError, read_json, read_lines, read_tsv, read_yaml, write_lines, write_text
 from heads.config.analyses import TranslateSettings
 from heads.config.settings import merged, stage_settings
 from heads.model.folder import load_classifier, save_folder
@@ -111,6 +111,15 @@ def test_a_classifier_is_scored_by_the_share_of_its_labels_that_are_right(made: 
     assert (score["examples"], score["majority"]) == (10, 40.0)
     facts = read_json(made.baseline / "model.json")
     assert facts["shape"]["labels"] == 3 and facts["dev_accuracy"] > 60
+
+
+def test_correct_labels_count_however_they_are_written_and_an_unknown_one_is_named(made: Made, tmp_path: Path) -> None:
+    files, wanted = made.tested(), read_lines(made.text / "test.target.txt")
+    write_lines(tmp_path / "test.txt", [f" {label.title()}  " for label in wanted])
+    assert read_text(files["source"], tmp_path / "test.txt", files["target_bpe"]).references == wanted
+    write_lines(tmp_path / "test.txt", [*wanted[:4], "maybe", *wanted[5:]])
+    with pytest.raises(UserError, match=r"test\.txt, line 5: 'maybe' is not one of the labels, which are"):
+        read_text(files["source"], tmp_path / "test.txt", files["target_bpe"])
 
 
 def test_gates_close_heads_which_are_then_cut_out_with_no_label_changed(made: Made) -> None:

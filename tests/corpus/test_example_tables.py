@@ -81,6 +81,12 @@ def test_examples_without_a_label_are_left_out_of_every_split_and_counted(data: 
     ]
 
 
+def test_a_label_in_a_table_may_have_other_capitals(data: Path, tmp_path: Path) -> None:
+    told = {"labels": {"e": "entailed", "n": "neutral", "c": "contradicted"}}
+    found = [label for _, label in examples(entry(data, **told), tmp_path / "out", "train")]
+    assert found == ["entailed", "neutral", "contradicted"]
+
+
 def test_a_quotation_mark_is_a_character_like_any_other(data: Path, tmp_path: Path) -> None:
     write(data, {"train.tsv": [*TRAIN, '9\tN\t"He left\tHe said "no\tx', "10\tE\tHe went\tHe left\tx"]})
     assert examples(entry(data), tmp_path / "out", "train")[3:] == [

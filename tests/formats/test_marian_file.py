@@ -72,8 +72,9 @@ def test_an_8_bit_matrix_is_scaled_by_its_largest_weight_and_rounded_to_the_near
     assert len(item.data) == 256 and np.abs(item.floats() - weights).max() <= 0.5001 * largest / 127
     embedding = packed("decoder_Wemb", weights, INTGEMM8)
     assert np.array_equal(embedding.quantised(), item.quantised().T) and embedding.shape == (5, 4)
-    nothing = packed("W", weights * 0, INTGEMM8)
-    assert not nothing.floats().any() and 0 < nothing.multiplier() < np.inf
+    for size in (0, 1e-44, 3e-37):  # with the latter two, 127 / |w| is more than a float32 can hold
+        nothing = packed("W", weights * 0 + np.float32(size), INTGEMM8)
+        assert not nothing.floats().any() and 0 < nothing.multiplier() < np.inf
 
 
 def test_only_what_has_other_weights_gets_other_bytes(tmp_path: Path) -> None:

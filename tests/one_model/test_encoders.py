@@ -15,7 +15,7 @@ from playwright.sync_api import sync_playwright
 from bert_models import LABELS, encoded, save_bert, save_tokeniser, transformers
 from explored_page import CHROMIUM, data_of, needs_browser
 from heads.__main__ import main
-from heads.base.files import read_tsv, write_lines
+from heads.base.files import read_json, read_tsv, write_lines
 from heads.one_model.workplace import splits_of
 
 EMBEDS, TELLS = "BertModel", "BertForSequenceClassification"
@@ -181,3 +181,48 @@ def test_a_format_that_cannot_have_an_encoder_is_refused_before_anything_is_done
     assert run("prune", place / "theirs", "-o", str(place / "small"), "--keep", "3", "--format", form) == 1
     assert told in capsys.readouterr().err
     assert {path.name for path in place.iterdir()} == {"theirs", "text.txt"}
+
+
+def test_labels_are_named_where_the_model_does_not_name_them(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    save_tokeniser(place / "theirs")
+    model = save_bert(place / "theirs", TELLS, id2label={0: "LABEL_0", 1: "LABEL_1", 2: "LABEL_2"})
+    names = ["Bad", "not bad", "5 stars"]
+    flags = ("-o", str(place / "heads.html"), "--masked", "3", "--sentences", "9")
+    assert run("inspect", place / "theirs", *flags) == 1
+    assert "does not say what its labels mean: name them with --labels" in capsys.readouterr().err
+    tokeniser = subwords_of(place / "theirs")
+    with torch.no_grad():
+        answers = [names[int(model(**encoded(tokeniser, (line,))).logits.argmax())] for line in LINES]
+    write_lines(place / "labels.txt", [f" {answer.upper()}" for answer in answers])
+    told = ("--labels", *names)
+    assert run("inspect", place / "theirs", *flags, "--references", str(place / "labels.txt"), *told) == 0
+    assert shown(place / "heads.html")["score"] == 100
+    small = ("-o", str(place / "small"), "--keep", "3", "--updates", "6", "--format", "huggingface")
+    assert run("prune", place / "theirs", *small, *told) == 0
+    assert read_json(place / "small/config.json")["id2label"] == {"0": "Bad", "1": "not bad", "2": "5 stars"}
+    assert main(["export", str(place / "theirs"), "-o", str(place / "out"), "--format", "huggingface", *told]) == 0
+    assert read_json(place / "out/config.json")["id2label"]["1"] == "not bad"
+
+
+def test_a_label_that_the_model_does_not_have_is_named_with_its_file_and_line(
+    place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made(place / "theirs", TELLS)
+    path = place / "labels.txt"
+    write_lines(path, ["Entailment ", "NEUTRAL", "entails", *["neutral"] * (len(LINES) - 3)])
+    flags = ("-o", str(place / "heads.html"), "--references", str(path))
+    assert run("inspect", place / "theirs", *flags) == 1
+    told = f"{path}, line 3: 'entails' is not one of the labels, which are neutral, entailment, contradiction: correct"
+    assert told in capsys.readouterr().err
+
+
+def test_a_sentence_encoder_takes_no_references_and_a_folder_of_ours_no_labels(
+    place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made(place / "theirs", EMBEDS)
+    flags = ("-o", str(place / "heads.html"), "--references", str(place / "text.txt"))
+    assert run("inspect", place / "theirs", *flags) == 1
+    assert "A sentence encoder is measured by its own vectors: remove --references." in capsys.readouterr().err
+    assert main(["import", str(place / "theirs"), "-o", str(place / "ours")]) == 0
+    assert run("inspect", place / "ours", "-o", str(place / "heads.html"), "--labels", "a", "b") == 1
+    assert "has its prefix, labels and languages already: leave these flags out." in capsys.readouterr().err

@@ -7,8 +7,8 @@ import pytest
 from heads.__main__ import main
 from heads.base.files import UserError, read_json, read_lines, write_lines
 from heads.text.batches import Examples, read_pairs
-from heads.text.encoding import opened
-from heads.text.labels import Labels, learn_labels
+from heads.text.encoding import encode_file, opened
+from heads.text.labels import Labels, learn_labels, write_labels
 from heads.text.special_ids import BOS, EOS, PAD
 from heads.text.vocabulary import Tokens, Vocabulary
 from tiny_examples import LABELS, write_examples
@@ -70,8 +70,28 @@ def test_a_label_that_training_does_not_have_is_named(
     words = ["--text", tmp_path / "dev.txt", "--bpe", bpe / "target.model", "--tokens", tmp_path / "tokens"]
     assert main(["encode", *map(str, words)]) == 1
     said = capsys.readouterr().err
-    assert said.startswith("error: 'unsure' is not one of the labels of the training text") and said.count("\n") == 1
+    told = f"error: {tmp_path / 'dev.txt'}, line 2: 'unsure' is not one of the labels, which are"
+    assert said.startswith(told) and said.count("\n") == 1
     assert not (tmp_path / "tokens").exists()
+
+
+def test_labels_are_the_same_in_whatever_case_and_with_whatever_blanks(tmp_path: Path) -> None:
+    write_lines(tmp_path / "train.txt", ["neutral", " Not  entailment", "not entailment ", "NEUTRAL", "Straße"])
+    learn_labels(tmp_path / "train.txt", tmp_path / "target.model")
+    labels = Labels(tmp_path / "target.model")
+    assert labels.words == ["NEUTRAL", "Not entailment", "Straße"]
+    assert labels.arrays(["Neutral ", "NOT ENTAILMENT", "strasse"])[0].tolist() == [0, 1, 2]
+    assert labels.named(["neutral\t", "not entailment"], "x") == ["NEUTRAL", "Not entailment"]
+    for workers in (1, 2):
+        write_lines(tmp_path / "dev.txt", ["neutral"] * 3 + ["not_entailment"])
+        with pytest.raises(UserError, match=r"dev\.txt, line 4: 'not_entailment' is not one of the labels, which"):
+            encode_file(tmp_path / "dev.txt", labels, tmp_path / "tokens", workers)
+
+
+def test_labels_of_an_older_model_that_differ_in_case_alone_stay_two(tmp_path: Path) -> None:
+    write_labels(["A", "a"], tmp_path / "target.model")
+    labels = Labels(tmp_path / "target.model")
+    assert labels.arrays(["a", "A"])[0].tolist() == [1, 0]
 
 
 def test_one_label_is_nothing_to_tell_apart(tmp_path: Path) -> None:

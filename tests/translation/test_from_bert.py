@@ -279,6 +279,15 @@ BAD: tuple[tuple[dict[str, Any] | Callable[[Path], object], str], ...] = (
     ({"id2label": {"0": "LABEL_0", "1": "LABEL_1", "2": "x"}}, r"does not say what"),
     ({"id2label": {"0": "a", "1": "b"}}, r"has 3 labels, and not 2: name them"),
     ({"id2label": {"0": "a", "1": "A", "2": "b"}}, r"has the labels a, a, b, not two"),
+    ({"id2label": {"0": "a", "1": " ", "2": "d"}}, r"has the labels a, , d, not two or more different ones"),
+    ({"id2label": {"0": "LABEL_0"}}, r"does not say what its labels mean: name them with --labels \(in an experiment"),
+    (
+        {"problem_type": "multi_label_classification"},
+        r"config\.json describes a classifier with problem_type 'multi_label_classification': only those that choose",
+    ),
+    ({"problem_type": "regression"}, r"describes a classifier with problem_type 'regression': only those"),
+    ({"architectures": ["BertForTokenClassification"]}, r"with the architecture BertForTokenClassification: only"),
+    ({"architectures": ["BertForMultipleChoice"]}, r"with the architecture BertForMultipleChoice: only those"),
     (lambda f: (f / CONFIG).unlink(), r"has no config\.json: copy it from where the model is from"),
     (lambda f: (f / WEIGHTS).unlink(), r"has no model\.safetensors"),
     (lambda f: (f / WORD_PIECES).unlink(), r"has neither tokenizer\.json nor vocab\.txt: copy one"),
@@ -305,6 +314,30 @@ def test_a_folder_with_a_fault_is_refused_in_one_sentence_and_nothing_is_left(
         import_bert(folder, tmp_path / "ours")
     assert "\n" not in str(caught.value)
     assert [path.name for path in tmp_path.iterdir()] == ["theirs"]
+
+
+def test_a_classifier_with_a_single_label_is_one_of_a_regression_by_name(tmp_path: Path) -> None:
+    save_tokeniser(tmp_path / "theirs")
+    save_bert(tmp_path / "theirs", id2label={0: "score"})
+    for labels in ([], ["score"], ["yes", "no"]):
+        with pytest.raises(UserError, match="a classifier with one label, as for a regression: only those that choose"):
+            import_bert(tmp_path / "theirs", tmp_path / "ours", labels)
+    save_bert(tmp_path / "theirs", "BertModel", problem_type="regression")
+    assert import_bert(tmp_path / "theirs", tmp_path / "ours") == "", "a model without a classifier answers no problem"
+
+
+def test_labels_may_be_any_text_of_a_line(tmp_path: Path) -> None:
+    tokeniser, model = made(tmp_path / "theirs", {"id2label": {0: "not  entailment", 1: "5 Stars", 2: "Négatif/😀"}})
+    import_bert(tmp_path / "theirs", tmp_path / "ours")
+    labels = Labels(tmp_path / "ours/target.model")
+    assert labels.words == ["not entailment", "5 stars", "négatif/😀"]
+    assert labels.named(["NOT entailment", " 5 stars", "NÉGATIF/😀 "], "x") == labels.words
+    export_alone(tmp_path / "ours", tmp_path / "back", "huggingface", examples=EXAMPLES)
+    assert read_json(tmp_path / "back/config.json")["id2label"]["1"] == "5 stars"
+    found = logits_of(load_classifier(tmp_path / "ours"), vocabulary_of(tmp_path / "ours/source.model"))
+    torch.testing.assert_close(found, theirs(model, tokeniser), rtol=0, atol=1e-5)
+    with pytest.raises(UserError, match="has the labels Yes, yes, no, not two or more different ones"):
+        import_bert(tmp_path / "theirs", tmp_path / "none", ["Yes", "yes ", "no"])
 
 
 def test_a_folder_that_is_not_there_says_what_to_fetch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -50,11 +50,12 @@ class EncodedText:
 def read_text(source: Path, references: Path, target_bpe: Path) -> EncodedText:
     """The text of a token file, with the lines of a plain file as references.
 
-    target_bpe: the target vocabulary, or the labels. Raises UserError if text and references differ in length.
+    target_bpe: the target vocabulary, or the labels. Raises UserError if text and references differ in length, or for
+    a label that is not known.
     """
-    tokens = Tokens(source)
+    tokens, target = Tokens(source), opened(target_bpe)
     lines = read_references(references, str(source), len(tokens))
-    return EncodedText(tokens, lines, opened(target_bpe))
+    return EncodedText(tokens, target.named(lines, references) if isinstance(target, Labels) else lines, target)
 
 
 def answers_of(

@@ -86,6 +86,12 @@ def add_language_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--target-language", default="", help="for M2M100 (de), NLLB (deu_Latn) or mBART (de_DE)")
 
 
+def add_labels_argument(parser: argparse.ArgumentParser) -> None:
+    """Declare the flag that names the labels of a BERT."""
+    what = "labels of a BERT, in its classifier's order, if it does not name them"
+    parser.add_argument("--labels", nargs="+", default=(), metavar="LABEL", help=what)
+
+
 def languages_of(arguments: argparse.Namespace) -> tuple[str, str]:
     """Source and target language from the flags of `add_language_arguments`; empty if not given."""
     return arguments.source_language, arguments.target_language

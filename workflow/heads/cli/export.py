@@ -9,7 +9,7 @@ from pathlib import Path
 
 from heads.base.files import UserError, read_lines
 from heads.base.outputs import NEW_FOLDER
-from heads.cli._flags import add_model_argument, add_output_argument, languages_of
+from heads.cli._flags import add_labels_argument, add_model_argument, add_output_argument, languages_of
 from heads.model.shape import shape_of
 from heads.translation.encoders_alone import export_any
 from heads.translation.export import FORMATS
@@ -20,6 +20,7 @@ from heads.translation.to_ctranslate2 import QUANTIZATIONS
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the flags."""
     add_model_argument(parser)
+    add_labels_argument(parser)
     add_output_argument(parser, "-o", "--output", what="folder to write", kind=NEW_FOLDER)
     parser.add_argument(
         "--format", choices=FORMATS, default=FORMATS[0], help="format to write; default: folder, our own"
@@ -51,7 +52,7 @@ def run(arguments: argparse.Namespace) -> None:
         raise UserError("--alignment needs --format ctranslate2: use it, or remove --alignment.")
     sentences = read_lines(arguments.sentences) if arguments.sentences else ()
     options = {"sentences": sentences, "quantization": quantization, "alignment": arguments.alignment}
-    with opened(arguments.model, arguments.prefix, languages=languages_of(arguments)) as folder:
+    with opened(arguments.model, arguments.prefix, arguments.labels, languages_of(arguments)) as folder:
         if form == "folder" and folder != Path(arguments.model):
             raise UserError(f"{arguments.model} is not in our format: convert it with heads import, or give --format.")
         shape = shape_of(folder)

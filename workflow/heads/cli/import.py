@@ -8,7 +8,7 @@ import sys
 
 from heads.base.names import TRANSLATION
 from heads.base.outputs import NEW_FOLDER
-from heads.cli._flags import add_language_arguments, add_output_argument, languages_of
+from heads.cli._flags import add_labels_argument, add_language_arguments, add_output_argument, languages_of
 from heads.translation.opening import fetched, import_any
 
 
@@ -21,9 +21,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     what = "folder to write; without it, the model is only fetched"
     add_output_argument(parser, "-o", "--output", what=what, kind=NEW_FOLDER, required=False)
     add_language_arguments(parser)
-    parser.add_argument(
-        "--labels", nargs="+", default=(), help="labels of a BERT, in its classifier's order, if it does not name them"
-    )
+    add_labels_argument(parser)
 
 
 def run(arguments: argparse.Namespace) -> None:

@@ -8,7 +8,13 @@ import sys
 from pathlib import Path
 
 from heads.base.files import write_text
-from heads.cli._flags import add_device_arguments, add_model_argument, add_output_argument, languages_of
+from heads.cli._flags import (
+    add_device_arguments,
+    add_labels_argument,
+    add_model_argument,
+    add_output_argument,
+    languages_of,
+)
 from heads.one_model.inspecting import inspect, progress, table_beside
 from heads.one_model.measuring import STEPS
 from heads.one_model.reading import read_text
@@ -22,6 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     what = "page to write, such as heads.html, with a table beside it"
     add_output_argument(parser, "-o", "--output", what=what, beside=table_beside)
     parser.add_argument("--references", type=Path, help="translations or labels of the text; default: the model's own")
+    add_labels_argument(parser)
     parser.add_argument("--trees", type=Path, help="treebank of the source language, CoNLL-U, for syntactic heads")
     parser.add_argument(
         "--stanza", default="", metavar="LANGUAGE", help="parse the text with Stanza's models instead, such as en"
@@ -67,6 +74,8 @@ def run(arguments: argparse.Namespace) -> None:
             max_subwords=arguments.max_subwords,
             prefix=arguments.prefix,
             languages=languages_of(arguments),
+            labels=arguments.labels,
+            references_file=arguments.references,
             device=arguments.device,
             threads=arguments.threads,
             report=report,

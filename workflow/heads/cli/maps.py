@@ -43,9 +43,10 @@ def run(arguments: argparse.Namespace) -> str:
     elif arguments.labels is None:
         raise UserError(f"{arguments.model} classifies: give the labels of its examples with --labels.")
     else:
-        examples = read_examples(arguments.sentences, arguments.labels)
+        examples, told = read_examples(arguments.sentences, arguments.labels)
         labels, trees = Labels(arguments.target_bpe), arguments.trees
-        result = maps_of_lines(model, source, labels, *examples, trees, settings, search.batch_tokens)
+        told = labels.named(told, arguments.labels)
+        result = maps_of_lines(model, source, labels, examples, told, trees, settings, search.batch_tokens)
     if not result:
         wanted = f"{settings.min_words} to {settings.max_words} words"
         print(f"{arguments.sentences}: no sentence has {wanted}, so the file of maps stays empty", file=sys.stderr)

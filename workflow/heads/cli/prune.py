@@ -11,7 +11,13 @@ from pathlib import Path
 
 from heads.base.files import read_lines, write_text
 from heads.base.outputs import NEW_FOLDER
-from heads.cli._flags import add_device_arguments, add_model_argument, add_output_argument, languages_of
+from heads.cli._flags import (
+    add_device_arguments,
+    add_labels_argument,
+    add_model_argument,
+    add_output_argument,
+    languages_of,
+)
 from heads.one_model.inspecting import shown_name
 from heads.one_model.prune_report import page_beside, pruned_page, report_lines, wish_of
 from heads.one_model.shrinking import heads_of, shrunk, speed_won
@@ -36,6 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--format", choices=FORMATS, default=FORMATS[0], help="format to write; default: folder, our own"
     )
+    add_labels_argument(parser)
     parser.add_argument("--sentences", type=int, default=20000, help="the most sentences of the text to use (20000)")
     parser.add_argument("--updates", type=int, default=400, help="updates of the training with gates (400)")
     add_device_arguments(parser)
@@ -47,11 +54,12 @@ def run(arguments: argparse.Namespace) -> None:
     splits = splits_of(lines, arguments.sentences)
     languages = languages_of(arguments)
     report = partial(print, file=sys.stderr, flush=True)
-    with opened(arguments.model, arguments.prefix, languages=languages) as folder:
+    with opened(arguments.model, arguments.prefix, arguments.labels, languages) as folder:
         wish.sizes(heads_of(folder, wish.scope))
         refuse_format(folder, arguments.format)
         asked = {"model": arguments.model, "text": fingerprint_of(splits), "updates": wish.updates}
         asked |= {"languages": " ".join(languages)} if any(languages) else {}
+        asked |= {"labels": arguments.labels} if arguments.labels else {}
         place = Workplace(arguments.output.with_name(f".{arguments.output.name}.unfinished"), asked)
         place.lay_out(folder)
     # Only once: what holds a GPU would wait for a second one.

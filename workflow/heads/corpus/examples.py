@@ -35,6 +35,7 @@ from heads.corpus.clean import CONTROL, HoldOut, Pair, evenly, filter_table, fin
 from heads.corpus.grammar.inference import LABELS, Inference, first_of_split
 from heads.corpus.pairs import read_text
 from heads.corpus.splits import check_splits, text_name, write_split
+from heads.text.labels import spelled
 
 FILTERS = ("unlabelled", "control", "max_words", "duplicate", "leakage", "limit")
 TAB = "\t"
@@ -196,6 +197,9 @@ def _place(part: Table, first: Sequence[str], column: int | str) -> int:
 
 
 def _example(corpus: ExamplesCorpus, sentences: Sequence[str], word: str, where: str) -> Example:
+    known = (*corpus.labels, *corpus.unlabelled)
+    if word not in known:
+        word = next((other for other in known if spelled(other) == spelled(word)), word)
     if word in corpus.unlabelled:
         return sentences, None
     if word not in corpus.labels:

@@ -127,8 +127,9 @@ def packed(name: str, numbers: NDArray[np.float32], kind: int, multiplier: float
 def _largest_multiplier(numbers: NDArray[np.float32]) -> np.float32:
     """The factor that turns the largest weight into the largest number, as in Marian."""
     largest = np.abs(numbers).max()
-    # A matrix of zeros, as in attention without heads, has no largest weight to scale by.
-    return np.float32(LARGEST) / largest if largest > 0 else np.float32(1)
+    # A matrix of zeros, as in attention without heads, has no largest weight to scale by, and one of next to nothing
+    # one that no float32 can scale.
+    return np.float32(LARGEST) / largest if largest > LARGEST / np.finfo(np.float32).max else np.float32(1)
 
 
 def _rounded(numbers: NDArray[np.float32], multiplier: np.float32) -> NDArray[np.int8]:

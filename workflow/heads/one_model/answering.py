@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -9,14 +10,16 @@ import torch
 from heads.analysis.maps_of_text import maps_of_lines, maps_of_sentences
 from heads.analysis.masking import classified
 from heads.analysis.metrics import ACCURACY, BLEU, COSINE, labels_scored
+from heads.base.files import UserError
 from heads.config.analyses import MapsSettings, TranslateSettings
 from heads.model.encoder import Encoder
-from heads.model.shape import ModelShape
+from heads.model.shape import ModelShape, shape_of
 from heads.model.transformer import Transformer
 from heads.syntax.tokenising import words_of_text
-from heads.text.encoding import Encodes
+from heads.text.encoding import Encodes, opened
 from heads.text.labels import Labels
 from heads.text.vocabulary import Tokens, Vocabulary
+from heads.translation.model_folder import VOCABULARIES, vocabulary_folder
 from heads.translation.scoring import every_pair, score_of_texts, searched
 
 GREEDY = TranslateSettings(beam=1, length_penalty=0.0, batch_tokens=2048)
@@ -46,6 +49,24 @@ def score_of_answers(
     if shape.classifies:
         return ACCURACY.name, labels_scored(answers, references)
     return BLEU.name, score_of_texts(answers, references, GREEDY)
+
+
+def references_named(
+    folder: Path, sentences: Sequence[str], references: Sequence[str], origin: object
+) -> Sequence[str]:
+    """The references of a model's sentences; if they are labels, as the model spells them.
+
+    folder: the model's. origin: where they are from. Raises UserError for a label that the model does not have, with
+    the number of its line, and for a model that embeds sentences, which has no answers to hold references against.
+    """
+    if shape_of(folder).embeds:
+        raise UserError("A sentence encoder is measured by its own vectors: remove --references.")
+    labels = opened(vocabulary_folder(folder) / VOCABULARIES[1])
+    if not isinstance(labels, Labels):
+        return references
+    told = [number for number, sentence in enumerate(sentences, 1) if sentence.strip()]
+    named = dict(zip(told, labels.named((references[number - 1] for number in told), origin, told), strict=True))
+    return [named.get(number, line) for number, line in enumerate(references, 1)]
 
 
 def maps_of_any(

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TextIO
 
@@ -11,6 +11,7 @@ import pandas as pd
 
 from heads.base.files import UserError, check_references
 from heads.explore.page import page
+from heads.one_model.answering import references_named
 from heads.one_model.measuring import Measuring
 from heads.one_model.page import content_of, notes_of, table_of
 from heads.one_model.text import Text
@@ -46,6 +47,8 @@ def inspect(
     prefix: str = "",
     languages: tuple[str, str] = NO_LANGUAGES,
     max_subwords: int = Text.max_subwords,
+    labels: Sequence[str] = (),
+    references_file: str | Path | None = None,
     device: str = "auto",
     threads: int = 1,
     report: Report = lambda _: None,
@@ -58,9 +61,10 @@ def inspect(
     Stanza models parse the sentences if no trees are given. shown: numbers, from 1, of the sentences whose attention
     the page shows. masked: the number of sentences on which each head is masked alone. causal: fit causal gates as
     well (Nam et al. 2025), which takes minutes more. prefix: text before each source sentence. languages: source and
-    target language, by the names that a multilingual model uses. Sentences without words, and those with more than
-    `max_subwords` subwords or with such a reference, are left out and counted on standard error. Raises UserError for
-    a model or text that cannot be used.
+    target language, by the names that a multilingual model uses. labels: of a BERT that does not name them, in the
+    order of its classifier. references_file: where the references are from, for messages. Sentences without words, and
+    those with more than `max_subwords` subwords or with such a reference, are left out and counted on standard error.
+    Raises UserError for a model or text that cannot be used.
     """
     if not sentences:
         raise UserError("The text is empty: give a file with one sentence per line.")
@@ -68,7 +72,10 @@ def inspect(
         check_references("The text", len(sentences), "its references", references)
     text = Text(sentences, references, Path(trees) if trees else None, stanza, shown, masked, causal, max_subwords)
     name = shown_name(str(model))
-    with opened(str(model), prefix, languages=languages) as folder:
+    with opened(str(model), prefix, labels, languages) as folder:
+        if references is not None:
+            origin = references_file or "the references"
+            text = replace(text, references=references_named(folder, sentences, references, origin))
         measured = Measuring(folder, text, pick(device, threads), report).measure()
     found = content_of(name, measured)
     return Inspection(pd.DataFrame(table_of(found)), page(found), notes_of(measured))

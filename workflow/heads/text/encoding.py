@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError
 from safetensors.numpy import save_file
 
-from heads.base.files import UserError, atomic_path
+from heads.base.files import UserError, atomic_path, open_text
 from heads.base.pool import in_order
 from heads.base.seals import blocks, sealed
 from heads.text.labels import LABELS, Labels
@@ -27,8 +27,11 @@ def encode_file(text: Path, vocabulary: Encodes, tokens: Path, workers: int = 1)
     """Encode a text file, line by line, as a token file: all ids concatenated, and where each line starts.
 
     Batches of lines are encoded in `workers` processes; the file is the same for any number of them. Finished batches
-    are on disk, so memory does not grow with the text.
+    are on disk, so memory does not grow with the text. Raises UserError for an unknown label, with file and line.
     """
+    if isinstance(vocabulary, Labels):
+        with open_text(text) as lines:
+            vocabulary.named((line.rstrip("\n") for line in lines), text)
     encode = vocabulary.arrays if workers == 1 else partial(_encode_elsewhere, vocabulary.path)
     sentences = subwords = 0
     tokens.parent.mkdir(parents=True, exist_ok=True)

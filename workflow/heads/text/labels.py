@@ -1,12 +1,13 @@
 """The labels of examples, in place of a target vocabulary."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import count
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from heads.base.files import UserError, open_text
+from heads.base.files import UserError, normalise, open_text
 from heads.base.seals import checksum
 from heads.text.vocabulary import CHECKSUM, facts_beside, facts_of, write_model
 
@@ -27,21 +28,40 @@ class Labels:
     def __len__(self) -> int:
         return len(self.words)
 
+    def named(self, lines: Iterable[str], origin: object, numbers: Iterable[int] | None = None) -> list[str]:
+        """The label in each line as it is spelled here.
+
+        Lines may differ from it in case and blanks. origin: where they are from, such as a file. numbers: of the
+        lines there; by default, they count from 1. Raises UserError for an unknown label, with both.
+        """
+        known = {spelled(word): word for word in self.words} | {word: word for word in self.words}
+        found = []
+        for number, line in zip(count(1) if numbers is None else numbers, lines, strict=False):
+            if (word := known.get(line, known.get(spelled(line)))) is None:
+                raise UserError(
+                    f"{origin}, line {number}: {line!r} is not one of the labels, which are {', '.join(self.words)}: "
+                    "correct it, or remove its example."
+                )
+            found.append(word)
+        return found
+
     def arrays(self, lines: list[str]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-        """The id of the label in each line, and the labels a line: one. Raises UserError for an unknown label."""
+        """The id of the label in each line, and the labels a line: one. Raises UserError as `named` does."""
         place = {word: number for number, word in enumerate(self.words)}
-        if strange := [line for line in lines if line not in place]:
-            raise UserError(
-                f"{strange[0]!r} is not one of the labels of the training text, which are {', '.join(self.words)}: "
-                "correct it, or remove its examples."
-            )
-        return np.array([place[line] for line in lines], np.int32), np.ones(len(lines), np.int64)
+        found = [place[word] for word in self.named(lines, "the text")]
+        return np.array(found, np.int32), np.ones(len(lines), np.int64)
+
+
+def spelled(label: str) -> str:
+    """A label as labels are compared: without regard to case and blanks around it."""
+    return normalise(label).casefold()
 
 
 def learn_labels(text: Path, model: Path) -> None:
-    """Write the distinct lines of a text, sorted, as labels to `model`. Raises UserError for fewer than two."""
+    """Write the distinct labels in a text's lines, sorted, to `model`. Raises UserError for fewer than two."""
     with open_text(text) as stream:
-        words = sorted({line.rstrip("\n") for line in stream})
+        lines = sorted({normalise(line) for line in stream}, reverse=True)
+    words = sorted({spelled(line): line for line in lines}.values())
     if len(words) < 2:
         raise UserError(f"{text} has fewer than two labels: give the label of one example in each line.")
     write_labels(words, model)

@@ -10,11 +10,12 @@ from collections.abc import Iterator, Mapping, Sequence
 import torch
 from torch import Tensor
 
-from heads.base.files import UserError
+from heads.base.files import UserError, normalise
 from heads.base.marian import CONFIG
 from heads.base.names import ATTENTIONS, CLASSIFICATION, KINDS_OF
 from heads.model.alone import Classifier, SentenceEncoder
 from heads.model.shape import LEARNED, POOLINGS, ModelShape
+from heads.text.labels import spelled
 from heads.translation.bert_folder import SAVED_BY, BertFolder, pooling_of
 from heads.translation.marian_folder import Model, filled
 from heads.translation.saved_weights import weight_called
@@ -23,7 +24,10 @@ SPECIAL = ("[PAD]", "[CLS]", "[SEP]", "[UNK]")
 """BERT's special tokens in the order of our special ids."""
 NAMELESS = re.compile("LABEL_[0-9]+")
 """transformers' name for a label without a name."""
-LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
+SINGLE = "single_label_classification"
+"""The `problem_type` of a softmax over labels, which is also meant if there is none."""
+OTHER_KINDS = ("ForTokenClassification", "ForMultipleChoice")
+"""Endings of the names of architectures whose classifiers look like that of a BertForSequenceClassification."""
 CLASSIFIER, POOLER = "classifier", "bert.pooler.dense"
 SPREAD = 0.02
 """Standard deviation of newly drawn weights (Devlin et al. 2019, as released)."""
@@ -127,23 +131,46 @@ def order_of(folder: BertFolder) -> list[int]:
 def labels_of(folder: BertFolder, given: Sequence[str] = ()) -> tuple[str, ...]:
     """Labels in the order of the classifier: those given, else those in config.json, in lower case.
 
-    Raises UserError if there are none, too many or too few.
+    Raises UserError if there are none, too many or too few, or if the classifier does not choose one of them.
     """
+    _refuse_other_answers(folder)
     classifier = folder.tensors.get(f"{CLASSIFIER}.weight")
     known = folder.config.get("id2label")
     numbered = isinstance(known, dict) and all(number.isdecimal() for number in known)
     named = [str(known[number]) for number in sorted(known, key=int)] if numbered and known else []
-    way = "name them, in the order of its classifier"
+    way = "name them with --labels (in an experiment: baseline.labels), in the order of its classifier"
     if classifier is None and not given:
-        raise UserError(f"{folder.path} has no classifier, so its labels are unknown: name the ones to learn.")
+        raise UserError(
+            f"{folder.path} has no classifier, so its labels are unknown: name the ones to learn with --labels."
+        )
     if not given and (not named or any(map(NAMELESS.fullmatch, named))):
         raise UserError(f"{folder.path / CONFIG} does not say what its labels mean: {way}.")
-    labels = tuple(given) or tuple(name.lower() for name in named)
+    labels = tuple(map(normalise, given)) or tuple(normalise(name).lower() for name in named)
     if classifier is not None and len(classifier) != len(labels):
         raise UserError(f"{folder.path} has {len(classifier)} labels, and not {len(labels)}: {way}.")
-    if len({*labels}) < max(2, len(labels)) or not all(map(LABEL.fullmatch, labels)):
-        raise UserError(f"{folder.path} has the labels {', '.join(labels)}, not two or more different words: {way}.")
+    if len({*map(spelled, labels)}) < max(2, len(labels)) or not all(label and label.isprintable() for label in labels):
+        raise UserError(f"{folder.path} has the labels {', '.join(labels)}, not two or more different ones: {way}.")
     return labels
+
+
+def _refuse_other_answers(folder: BertFolder) -> None:
+    """Raise UserError for a classifier that does not choose one of several labels for a whole example."""
+    if f"{CLASSIFIER}.weight" not in folder.tensors:
+        return
+    problem, kinds = folder.config.get("problem_type"), folder.config.get("architectures") or ()
+    other = next((kind for kind in kinds if str(kind).endswith(OTHER_KINDS)), None)
+    if problem not in (None, SINGLE):
+        what = f"problem_type {problem!r}"
+    elif other:
+        what = f"the architecture {other}"
+    elif len(folder.tensors[f"{CLASSIFIER}.weight"]) == 1:
+        what = "one label, as for a regression"
+    else:
+        return
+    raise UserError(
+        f"{folder.path / CONFIG} describes a classifier with {what}: only those that choose one of several labels for "
+        f"an example are supported, give a {SAVED_BY} of that kind."
+    )
 
 
 def shape_of_bert(folder: BertFolder, labels: int) -> ModelShape:
