@@ -77,8 +77,9 @@ if IS_MODULE:
         others = [other for other in os.environ.get(name, "").split(os.pathsep) if other not in ("", folder)]
         os.environ.update({name: os.pathsep.join([folder, *others])})
 else:
+    # What a variable already names comes after ours; Snakemake formats the prefix, hence the doubled braces.
     exports = [
-        f"export {name}={shlex.quote(folder)}{':$PATH' * (name == 'PATH')}; " for name, folder in ENVIRONMENT.items()
+        f"export {name}={shlex.quote(folder)}${{{{{name}:+:${name}}}}}; " for name, folder in ENVIRONMENT.items()
     ]
     shell.executable("bash")
     # With exec, a signal reaches the training, which saves its state; an older bash would keep it to itself.
