@@ -14,6 +14,7 @@ WORKFLOW = Path(str(workflow.current_basedir)).parent
 sys.path.insert(0, str(WORKFLOW))
 
 from heads.base import names
+from heads.base.executors import check_executor
 from heads.base.files import UserError
 from heads.base.modules import reached
 from heads.base.runs import SCORED
