@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 from snakemake.exceptions import WorkflowError
+from snakemake.logging import logger
 
 if not workflow.current_basedir.is_local:
     raise WorkflowError("This workflow brings a package with it: clone it and name the clone's workflow/Snakefile.")
@@ -66,6 +67,10 @@ def in_sentences(plan):
 
 PLAN = in_sentences(one_sentence(Plan)(config))
 RUN = PLAN.run
+# Once: a job in its own process reads this file again.
+if workflow.is_main_process:
+    for note in PLAN.notes():
+        logger.warning(note)
 
 ENVIRONMENT = {"PYTHONPATH": str(WORKFLOW)}
 # The interpreter that runs Snakemake also runs the stages, unless conda brings its own.
