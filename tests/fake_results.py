@@ -15,8 +15,8 @@ from heads.analysis.alignment_heads import COLUMNS as ALIGNMENT_HEADS
 from heads.analysis.attention_maps import packed
 from heads.analysis.cross_attention_roles import COLUMNS as CROSS_ATTENTION_ROLES
 from heads.analysis.cross_attention_roles import ROLES as CROSS_ROLES
-from heads.base.files import read_json, read_tsv, write_json, write_lines, write_tsv
-from heads.base.names import ATTENTIONS, REFERENCES, SCOPES
+from heads.base.files import read_json, read_lines, read_tsv, write_json, write_lines, write_tsv
+from heads.base.names import ATTENTIONS, NO_TREES, REFERENCES, SCOPES
 from heads.base.runs import Run
 from heads.base.targets import Target
 from heads.translation.bleu import COLUMNS as STATISTICS
@@ -60,6 +60,17 @@ def table_of(name: str, runs: Sequence[Path], *flags: str) -> list[dict[str, str
         out = Path(folder, "t.tsv")
         assert main(["table", "--name", name, "--runs", *map(str, runs), *flags, "--out", str(out)]) == 0
         return read_tsv(out)
+
+
+def take_trees(runs: Sequence[Path]) -> None:
+    """Leave in runs only what is measured on sentences without trees: nothing about relations."""
+    for path in (run / name for run in runs for name in ("roles.tsv", "coverage.tsv", "positions.tsv", "dynamics.tsv")):
+        if path.exists():
+            rows, [columns] = read_tsv(path), [line.split("\t") for line in read_lines(path)[:1]]
+            kept = [
+                row | ({"trees": NO_TREES} if "trees" in row else {}) for row in rows if row.get("role") != "syntactic"
+            ]
+            write_tsv(path, [] if path.name == "positions.tsv" else kept, columns)
 
 
 def write_results(folder: Path, world: World) -> list[Path]:

@@ -6,7 +6,6 @@ names of CUDA's own calls, how often the CPU waited for the GPU.
 """
 
 import argparse
-import os
 import subprocess
 import sys
 import tempfile
@@ -15,7 +14,19 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from measuring import FULL, SMALL, Sizes, about, matrix_rate, new_training, random_pairs, seconds, wait, write
+from measuring import (
+    FULL,
+    SMALL,
+    Sizes,
+    about,
+    environment,
+    matrix_rate,
+    new_training,
+    random_pairs,
+    seconds,
+    wait,
+    write,
+)
 from torch.profiler import ProfilerActivity, profile
 
 from heads.training.devices import pick
@@ -46,8 +57,7 @@ def tests() -> list[dict[str, str]]:
         report = Path(place) / "report.xml"
         words = ["-m", "gpu", "-q", "-p", "no:cacheprovider", f"--junitxml={report}", "tests/training"]
         subprocess.run(
-            [sys.executable, "-m", "pytest", *words], cwd=ROOT, check=False, timeout=TEST_SECONDS,
-            env={**os.environ, "PYTHONPATH": str(ROOT / "workflow")},
+            [sys.executable, "-m", "pytest", *words], cwd=ROOT, check=False, timeout=TEST_SECONDS, env=environment(),
         )  # fmt: skip
         cases = list(ET.parse(report).iter("testcase"))
     return [

@@ -31,6 +31,7 @@ from heads.training.job import frozen_beside, pruning_of
 from heads.training.loop import Training
 from heads.training.schedule import TrainingPlan
 
+WORKFLOW = Path(__file__).absolute().parents[2] / "workflow"
 SEED = 1
 UPDATES_PLANNED = 10_000
 
@@ -105,6 +106,12 @@ def about(device: torch.device) -> list[dict[str, str]]:
         "date": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
     }
     return [{"what": name, "value": value} for name, value in facts.items()]
+
+
+def environment(**more: str) -> dict[str, str]:
+    """The environment of a process in any folder: the clone's package first, then what PYTHONPATH names from here."""
+    named = [str(Path(entry).absolute()) for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep) if entry]
+    return {**os.environ, "PYTHONPATH": os.pathsep.join([str(WORKFLOW), *named]), **more}
 
 
 def write(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:

@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from measuring import about, write
+from measuring import about, environment, write
 from pack import BESIDE, Job
 
 from heads.base.files import UserError, read_json, read_jsonl, read_tsv
@@ -26,7 +26,6 @@ from heads.base.names import ATTENTIONS
 from heads.base.provenance import COMMIT
 from heads.training.devices import JOBS_A_GPU, pick
 
-WORKFLOW = Path(__file__).parents[2] / "workflow"
 PARTS = {
     "baseline": ("baseline",),
     "gates": ("gates", "pruned", "penalty_gates", "penalty_scratch"),
@@ -90,14 +89,12 @@ class Story:
         (self.folder / job.log).parent.mkdir(parents=True, exist_ok=True)
         words = [*job.words, *(["--save-every-seconds", "600"] if job.rule in TRAININGS else [])]
         words += [] if job.rule in BESIDE else ["--device", self.device]
-        environment = {
-            **os.environ, "PYTHONPATH": str(WORKFLOW), "OMP_NUM_THREADS": "1", JOBS_A_GPU: str(self.side_by_side),
-            COMMIT: (self.folder / "commit").read_text(encoding="utf-8"),
-        }  # fmt: skip
+        own = {JOBS_A_GPU: str(self.side_by_side), COMMIT: (self.folder / "commit").read_text(encoding="utf-8")}
         with (self.folder / job.log).open("ab") as log:
             process = subprocess.Popen(
-                [sys.executable, *words], cwd=self.folder, env=environment, stdout=log, stderr=subprocess.STDOUT
-            )
+                [sys.executable, *words], cwd=self.folder, env=environment(OMP_NUM_THREADS="1", **own), stdout=log,
+                stderr=subprocess.STDOUT,
+            )  # fmt: skip
         print(f"started {job.rule} {job.outputs[0]}", flush=True)
         self.running[job] = process, time.monotonic()
 

@@ -2,6 +2,7 @@
 
 import os
 import shlex
+import subprocess
 import sys
 import tarfile
 import time
@@ -12,6 +13,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import look
 import pytest
 import story as stories
 import torch
@@ -174,6 +176,36 @@ def test_jobs_wait_for_what_they_need_and_are_done_once_part_by_part(tmp_path: P
     assert "--device" not in (tmp_path / "c.told").read_text(encoding="utf-8"), "pruned knows no device"
     assert (tmp_path / "log/b.txt").read_text(encoding="utf-8") == "said by b\n"
     assert [row["call"] for row in read_tsv(tmp_path / "story/jobs.tsv")] == ["1", "2", "2", "3"]
+
+
+@pytest.fixture
+def brought(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with a package in `site`, which is on PYTHONPATH as the README says: by a path from there."""
+    write_text(tmp_path / "site/brought.py", "import heads\n")
+    write_text(tmp_path / "site/heads.py", "raise ImportError('not the clone')\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(["", os.path.relpath(ROOT / "workflow"), "site"]))
+    return tmp_path
+
+
+def test_a_job_finds_the_clone_first_and_then_the_packages_that_were_brought_along(brought: Path) -> None:
+    (brought / "pack").mkdir()
+    packed(brought / "pack", Job("pruned", (), ("a",), "log.txt", ("-c", "import brought")))
+    assert done(brought / "pack", "gates") == {"a": "done"}
+
+
+@pytest.mark.usefixtures("brought")
+def test_the_tests_of_a_gpu_find_the_packages_that_were_brought_along(monkeypatch: pytest.MonkeyPatch) -> None:
+    run, ended = subprocess.run, []
+
+    def instead(_: list[str], **how: Any) -> None:
+        ended.append(run([sys.executable, "-c", "import brought"], **how).returncode)
+        raise TimeoutError
+
+    monkeypatch.setattr(look.subprocess, "run", instead)
+    with pytest.raises(TimeoutError):
+        look.tests()
+    assert ended == [0]
 
 
 def test_so_many_jobs_run_side_by_side_as_were_asked_for_and_no_more(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from safetensors.numpy import save_file
 
 from heads.__main__ import main
 from heads.analysis.role_trees import missing_relations
-from heads.base.files import read_tsv
+from heads.base.files import read_tsv, write_lines
 from heads.config.trainings import BpeSettings
 from heads.model.folder import save_folder
 from heads.model.shape import ModelShape
@@ -67,6 +67,7 @@ def command(tmp_path: Path) -> Command:
         files: Mapping[str, list[Sentence]] = MappingProxyType({"gold": TREES}),
         live: Any = LIVE,
         facts: Any = None,
+        text: tuple[str, ...] = (),
         **changes: Any,
     ) -> int:
         sizes: dict[str, Any] = {
@@ -86,7 +87,9 @@ def command(tmp_path: Path) -> Command:
         inputs |= {"positions": "positions.tsv"}
         flags = [f"--{flag}={tmp_path / name}" for flag, name in inputs.items()]
         named = [f"{name}={tmp_path / name}.conllu" for name in files]
-        return main(["roles", *flags, "--device=cpu", "--trees", *named])
+        write_lines(tmp_path / "text.txt", text)
+        plain = [f"--text={tmp_path / 'text.txt'}"] if text else []
+        return main(["roles", *flags, "--device=cpu", "--trees", *named, *plain])
 
     return run
 
@@ -126,6 +129,9 @@ def test_dynamics_measures_each_checkpoint_as_roles_and_confidence_measure_a_mod
     trees = f"--trees=gold={tmp_path / 'gold.conllu'}"
     assert main(["dynamics", *flags, *sides, trees, "--device=cpu"]) == 0
     rows = read_tsv(tmp_path / "dynamics.tsv")
+    write_lines(tmp_path / "text.txt", [tree.text for tree in TREES])
+    assert main(["dynamics", *flags, *sides, f"--text={tmp_path / 'text.txt'}", "--device=cpu"]) == 0
+    assert read_tsv(tmp_path / "dynamics.tsv") == [row for row in rows if row["role"] != "syntactic"]
     shared = ("layer", "head", "role", "name", "accuracy", "low", "high", "baseline")
     for update, roles, confident in alone:
         mine = [row for row in rows if row["update"] == str(update)]
@@ -180,6 +186,33 @@ def test_gold_and_parsed_trees_stand_in_one_table_in_the_order_of_the_settings(
     same = [{key: row[key] for key in row if key != "trees"} for row in rows if row["role"] != "syntactic"]
     assert same[: len(same) // 2] == same[len(same) // 2 :]
     assert [row["trees"] for row in read_tsv(tmp_path / "coverage.tsv")] == ["gold", "stanza"]
+
+
+@pytest.mark.parametrize("between", ["\n", "\t"])
+def test_on_plain_text_all_is_measured_as_on_trees_of_its_sentences_but_what_is_syntactic(
+    command: Command, tmp_path: Path, between: str
+) -> None:
+    """One sentence a line, or the sentences of an example with a tab between them."""
+    assert command(sentences=3) == 0
+    on_trees, [counted] = read_tsv(tmp_path / "roles.tsv"), read_tsv(tmp_path / "coverage.tsv")
+    text = tuple(between.join(tree.text for tree in TREES[:3]).split("\n"))
+    torch.manual_seed(8)  # the same model again
+    assert command({}, text=text, trees=["gold", "own"]) == 0
+    rows, [coverage] = read_tsv(tmp_path / "roles.tsv"), read_tsv(tmp_path / "coverage.tsv")
+    assert {row["role"] for row in rows} == {"positional", "positional_words", "rare"}
+    assert rows == [row | {"trees": "text"} for row in on_trees if row["role"] != "syntactic"]
+    assert coverage == counted | {"trees": "text", "arcs": "0"}
+    assert read_tsv(tmp_path / "positions.tsv") == []
+
+
+@pytest.mark.parametrize(("files", "text"), [({}, ()), ({"gold": TREES}, ("the cat",))])
+def test_neither_trees_nor_text_and_both_of_them_are_refused(
+    command: Command, capsys: pytest.CaptureFixture[str], files: Any, text: tuple[str, ...]
+) -> None:
+    assert command(files, text=text) == 1
+    assert capsys.readouterr().err == (
+        "error: Roles are measured on trees or on plain text: give one of --trees and --text.\n"
+    )
 
 
 def test_only_as_many_sentences_are_read_as_the_settings_say(command: Command, tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from heads.base.names import KINDS
 from heads.base.runs import Need
 from heads.config.plan import Plan
 from heads.config.settings import merged
+from heads.figures.needs import NEEDS as FIGURES
 from heads.tables.needs import NEEDS
 
 SWEPT = {
@@ -102,7 +103,7 @@ def test_a_baseline_is_timed_with_models_pruned_from_it_in_the_widest_scope_by_h
 
 def test_a_table_reads_files_of_runs_in_its_scopes_and_skips_what_an_experiment_lacks() -> None:
     asked = plan({"seeds": [1, 2], "lambdas": {"enc_self": [0.5], "all": [4]}}, **EXPERIMENTS)
-    needed = Need(("enc_self",), {"baseline": ("a.tsv", "roles.tsv"), "gates": ("heads.tsv",)}, ())
+    needed = Need(("enc_self",), {"baseline": ("a.tsv", "roles.tsv"), "gates": ("heads.tsv",)}, (), syntactic=True)
     baselines = {name: f"results/{name}/baseline/seed-1" for name in EXPERIMENTS}
     one = below("results/one/baseline", "seed-1", "seed-2")
     one += [f"results/one/gates/enc_self/{target}/seed-{seed}" for target in ("lam-0", "lam-0.5") for seed in (1, 2)]
@@ -111,23 +112,24 @@ def test_a_table_reads_files_of_runs_in_its_scopes_and_skips_what_an_experiment_
         *(f"{folder}/{name}" for folder in one[:2] for name in ("a.tsv", "roles.tsv")),
         *(f"{folder}/heads.tsv" for folder in one[2:]),
     ]
-    optional = Need((), {"baseline": ("ablation.out_of_domain.tsv", "roles.tsv", "b.tsv")}, (), optional=("roles.tsv",))
+    alignment = "alignment_heads.tsv"
+    optional = Need((), {"baseline": ("ablation.out_of_domain.tsv", alignment, "b.tsv")}, (), optional=(alignment,))
     assert asked.runs_read(optional, ["bare", "full"]) == [baselines["bare"], baselines["full"]]
-    files = below(baselines["full"], "ablation.out_of_domain.tsv", "roles.tsv", "b.tsv")
+    files = below(baselines["full"], "ablation.out_of_domain.tsv", alignment, "b.tsv")
     assert asked.inputs_read(optional, ["bare", "full", "given"]) == [
         f"{baselines['bare']}/b.tsv",
         *files,
-        *below(baselines["given"], "roles.tsv", "b.tsv"),
+        f"{baselines['given']}/b.tsv",
     ]
 
 
 def test_a_table_of_other_experiments_names_those_that_have_what_it_is_made_of() -> None:
     asked = plan({"seeds": [1]}, **EXPERIMENTS)
-    needed = Need((), {"baseline": ("roles.tsv",)}, ())
-    assert asked.inputs_asked("table_roles", needed, ["bare", "full"]) == asked.inputs_read(needed, ["full"])
+    needed = Need((), {"baseline": ("roles.tsv",)}, (), syntactic=True)
+    assert asked.inputs_asked("table_dependencies", needed, ["bare", "full"]) == asked.inputs_read(needed, ["full"])
     others = r"one or held or full"
-    with pytest.raises(UserError, match=rf"^table_roles is not available for bare: make it for {others}\.$"):
-        asked.inputs_asked("table_roles", needed, ["bare"])
+    with pytest.raises(UserError, match=rf"^table_dependencies is not available for bare: make it for {others}\.$"):
+        asked.inputs_asked("table_dependencies", needed, ["bare"])
     with pytest.raises(UserError, match=r"for bare, full: make it for others\.$"):
         asked.inputs_asked("x", Need((), {"baseline": ("x",)}, (), tasks=("none",)), ["bare", "full"])
 
@@ -140,10 +142,12 @@ def test_attention_is_shown_on_the_trees_that_decide_and_without_any_on_the_dev_
     assert shown["held"].endswith("held/parser/own.conllu") and shown["gold"].endswith("/dev.conllu")
 
 
-@pytest.mark.parametrize("file", ["roles.tsv", "coverage.tsv", "positions.tsv"])
-def test_nothing_that_trees_are_needed_for_is_read_of_an_experiment_without_any(file: str) -> None:
-    asked = plan(**EXPERIMENTS)
-    assert asked.runs_read(Need((), {"baseline": (file,)}, ()), ["bare"]) == []
+def test_without_trees_all_is_made_but_what_is_about_relations() -> None:
+    asked, needs = plan(**EXPERIMENTS), NEEDS | FIGURES
+    lacking = {name for name, need in needs.items() if asked.runs_read(need, ["held"])} - {
+        name for name, need in needs.items() if asked.runs_read(need, ["bare"])
+    }
+    assert lacking == {"dependencies", "dependency_scores", "relative_positions"}
 
 
 def imported_plan(folder: Path, sweep: Mapping[str, Any], **config: Any) -> Plan:

@@ -1,10 +1,11 @@
 """The texts of the plan for small settings: files, trees, test sets, against lists written by hand."""
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from plans import CORPORA, EXPERIMENTS, LEARNT, LINKS, NOTHING, OTHER, OWN, SHA, TEXT, URL, below, plan
+from plans import CORPORA, EXPERIMENTS, GOLD, LEARNT, LINKS, NOTHING, OTHER, OWN, SHA, TEXT, URL, below, plan
 
 from checkouts import configuration
 from heads.base.files import UserError
@@ -86,6 +87,15 @@ def test_a_test_set_with_targets_by_several_writers_is_refused(corpus: dict[str,
         of_corpus(corpus, "firefox/en-pt")
 
 
+@pytest.mark.parametrize("model", ["log", "./bench"])
+def test_no_model_that_translates_a_text_has_the_folder_of_logs_or_times(model: str) -> None:
+    name = model.removeprefix("./")
+    with pytest.raises(
+        UserError, match=rf"^distilled_by: {model} would lie in results/models/{name}, which has another"
+    ):
+        of_corpus({"train": [{**WRITTEN, "distilled_by": model}]}, "")
+
+
 def of_corpus(corpus: Mapping[str, Any], pretrained: str) -> Plan:
     """A plan whose experiment `two` has the corpus `written`: TEXT with these keys; None removes a key."""
     entry = {key: value for key, value in {**TEXT, **corpus}.items() if value is not None}
@@ -136,7 +146,7 @@ def test_an_experiment_has_the_trees_and_the_domain_that_its_corpus_and_its_pars
     assert {tuple(asked.lacking(name)[:2]) for name in names} == {("accuracy.json", "cosine.json")}, "all translate"
     assert {name: asked.lacking(name)[2:] for name in names} == {
         "one": ["ablation.out_of_domain.tsv", "causal.tsv"],
-        "bare": ["roles.tsv", "alignment_heads.tsv", "ablation.out_of_domain.tsv", "causal.tsv"],
+        "bare": ["alignment_heads.tsv", "ablation.out_of_domain.tsv", "causal.tsv"],
         "held": ["alignment_heads.tsv", "ablation.out_of_domain.tsv", "causal.tsv"],
         "full": ["causal.tsv"],
         "gold": ["causal.tsv"],
@@ -160,9 +170,93 @@ def test_roles_are_measured_on_the_trees_that_there_are_in_the_order_of_the_sett
     assert asked.tree_files("gold") == {"gold": gold.format("rich")}
     assert asked.tree_files("told") == {"gold": gold.format("written")}
     no_gold = r"^corpora\.plain has no gold trees: .* or own under experiments\.{}\.roles\.trees\.$"
-    for name, question in (("bare", asked.tree_files), ("bare", asked.gold_trees), ("given", asked.gold_trees)):
+    for name in ("bare", "given"):
         with pytest.raises(UserError, match=no_gold.format(name)):
-            question(name)
+            asked.gold_trees(name)
+
+
+IN_FILES = {"none": {}, "gold": {"trees": "g.conllu"}, "learnt": {"parser_trees": "l.conllu"}}
+IN_FILES["both"] = IN_FILES["gold"] | IN_FILES["learnt"]
+LABELLED = {
+    "kind": "pairs_of_sentences", "source": "en", "columns": {"premise": 0, "label": 1}, "labels": ["a", "b"],
+    "train": [{"table": "t.tsv"}], "hold_out": {"dev": 2, "test": 2}, "cleaning": {"max_words": 9},
+}  # fmt: skip
+HAD = {
+    ("none", "gold"): "",
+    ("none", "own"): "",
+    ("none", "gold stanza own"): "",
+    ("gold", "gold"): "gold",
+    ("gold", "own"): "",
+    ("gold", "own gold"): "gold",
+    ("gold", "stanza gold"): "gold",
+    ("learnt", "gold"): "",
+    ("learnt", "gold own"): "own",
+    ("learnt", "gold stanza"): "",
+    ("learnt", "stanza own"): "own",
+    ("both", "stanza gold own"): "stanza gold own",
+    ("both", "own"): "own",
+    ("labelled", "gold"): "",
+    ("labelled", "gold own"): "",
+    ("labelled parser", "gold own"): "own",
+    ("labelled gold", "gold own"): "gold",
+    ("labelled gold parser", "own stanza gold"): "own stanza gold",
+}
+"""What the corpus has and what roles.trees names, and those of the latter that there are."""
+NAMED = {
+    "gold": "a treebank under corpora.{0}.trees",
+    "learnt": "a treebank to train a parser on under corpora.{0}.parser_trees",
+    "model": "a folder of Stanza models under experiments.{0}.parser.model",
+    "had": "gold under experiments.{0}.roles.trees",
+    "own": "own under experiments.{0}.roles.trees",
+}
+WAYS = {
+    ("none", "gold"): "gold",
+    ("none", "own"): "learnt",
+    ("none", "gold stanza own"): "gold learnt",
+    ("gold", "own"): "learnt had",
+    ("gold", "own gold"): "learnt",
+    ("gold", "stanza gold"): "learnt",
+    ("learnt", "gold"): "gold own",
+    ("learnt", "gold stanza"): "gold own",
+    ("learnt", "stanza own"): "gold",
+    ("labelled", "gold"): "gold",
+    ("labelled", "gold own"): "gold model",
+    ("labelled gold", "gold own"): "model",
+}
+"""What to name to have the others; for all other cases there is nothing to say."""
+
+
+@pytest.fixture(scope="module")
+def all_cases() -> Plan:
+    """A plan of an experiment for each case, like one whose corpus has all trees; they are named by their place."""
+    corpora, experiments = dict(CORPORA), {"full": {**EXPERIMENTS["full"], "sweep": NOTHING}}
+    for number, (has, asked) in enumerate(HAD):
+        gold = IN_FILES["gold" if "gold" in has else "none"]
+        corpora[f"c{number}"] = LABELLED | gold if "labelled" in has else TEXT | IN_FILES[has]
+        changes = {"like": "full", "corpus": f"c{number}", "roles": {"trees": asked.split()}}
+        experiments[f"c{number}"] = changes | ({"parser": {"model": "stanza"}} if "parser" in has else {})
+    config = merged(configuration(), {"corpora": corpora})
+    return Plan({**config, "experiments": experiments, "run": list(experiments)})
+
+
+@pytest.mark.parametrize(("number", "case"), [*enumerate(HAD)], ids=[" has no ".join(case) for case in HAD])
+def test_trees_that_a_corpus_cannot_give_are_left_out_and_the_way_to_them_is_said_once(
+    all_cases: Plan, number: int, case: tuple[str, str]
+) -> None:
+    name, had, ways = f"c{number}", HAD[case].split(), WAYS.get(case, "").split()
+    assert list(all_cases.tree_files(name)) == had and all_cases.has_trees(name) == bool(had)
+    assert all_cases.text_of_roles(name) == ([] if had else [f"results/corpora/{name}/dev.source.txt"])
+    what = "leaves .* out of its roles.trees" if had else "measures no syntactic roles"
+    way = " or ".join(NAMED[way] for way in ways).format(name)
+    said = [note for note in all_cases.notes() if note.startswith(f"experiments.{name} ")]
+    sentence = rf"experiments\.{name} {what}, for lack of a treebank in corpora\.{name}: to change that, name {way}\."
+    assert len(said) == bool(ways) and all(re.fullmatch(sentence, note) for note in said), said
+
+
+def test_without_trees_roles_are_measured_on_the_lines_held_out_for_them_if_there_are_any() -> None:
+    asked = plan(held={"corpus": "held", "roles": GOLD}, bare=EXPERIMENTS["bare"])
+    assert asked.text_of_roles("held") == ["results/corpora/held/roles.source.txt"]
+    assert asked.text_of_roles("bare") == ["results/corpora/plain/dev.source.txt"]
 
 
 def test_the_parser_learns_from_trees_of_train_and_parses_gold_words_where_there_are_any() -> None:

@@ -1,6 +1,8 @@
 """Wrong settings: one sentence that names the key and the nearest one that exists."""
 
+import re
 from collections.abc import Callable
+from itertools import chain
 from typing import Any
 
 import pytest
@@ -9,8 +11,10 @@ from test_written import EDITOR
 
 from heads.base.files import UserError
 from heads.config.analyses import ConfidenceSettings
+from heads.config.checks import FOLDERS
 from heads.config.settings import resolve, section
 from heads.config.trainings import GatesSettings, HardConcrete
+from test_house import MODULES, SNAKEFILES
 
 MARKED: list[tuple[str, Any, str]] = [
     ("training.warmup_update", 5, r"experiments\.demo\.training\.warmup_update is not a setting.*warmup_updates\?"),
@@ -113,12 +117,6 @@ UNMARKED: list[tuple[str, Any, str]] = [
     ("selection.at_least", {"dec_enc.7": 1}, r"at_least names dec_enc\.7, a layer that the model does not"),
     ("selection.at_least", {"dec_enc": 4}, r"selection\.budgets has 9, but .*at_least makes optimal keep 18"),
     ("selection.at_least", {"dec_enc.0": 3}, r"selection\.budgets has 9, but .*at_least makes optimal keep 11"),
-    ("corpus", "wmt-en-fr", r"demo\.roles\.trees names stanza, but corpora\.wmt-en-fr has no .*under parser_trees"),
-    (
-        "corpus",
-        "multi30k",
-        r"demo\.roles\.trees names stanza, but corpora\.multi30k has no gold trees .*: name own, .* under trees\.$",
-    ),
     ("training.learning_rate_scale", 4, r"demo\.training has both learning_rate 0\.00866 and .*_scale 4: set the"),
     ("training.warmup_updates", 3.0, r"training\.warmup_updates is 3\.0, but must be of type integer\.$"),
     ("translate.length_penalty", float("inf"), r"translate\.length_penalty is inf, but must be of type number\.$"),
@@ -221,15 +219,22 @@ def test_a_lambda_from_scratch_is_one_of_the_sweep_where_any_of_its_scope_is_tra
         resolve(changed(sized, "sweep.scratch_scopes", ["enc_self", "all"]))
 
 
-def test_a_parser_is_asked_for_where_it_can_be_trained_or_is_given(config: dict[str, Any]) -> None:
-    entry = config["corpora"]["multi30k"]
-    learnt = entry.pop("parser_trees")
-    with pytest.raises(UserError, match=r"experiments\.multi30k\.roles\.trees names own, but .*has no treebank"):
-        resolve(config)
-    config["experiments"]["multi30k"]["parser"]["model"] = "data/stanza"
-    resolve(config)
-    config["experiments"]["multi30k"]["parser"]["model"] = ""
-    resolve({**config, "corpora": {**config["corpora"], "multi30k": {**entry, "parser_trees": learnt}}})
+def besides_experiments() -> set[str]:
+    """The names in results/ that rules and commands write, apart from those of experiments."""
+    rules = [path.read_text(encoding="utf-8") for path in SNAKEFILES]
+    commands = [path.read_text(encoding="utf-8") for path in MODULES.values()]
+    written = (re.findall(r"results/([\w.-]+)", text) for text in rules)
+    return {*chain(*written, *(re.findall(r'RESULTS / "([\w.-]+)', text) for text in commands))}
+
+
+def test_no_experiment_has_a_name_that_results_have_another_use_for(config: dict[str, Any]) -> None:
+    assert besides_experiments() == {*FOLDERS} >= {"models", "distilled", "log", "bench", "corpora", "report.html"}
+    for name in FOLDERS:
+        wrong = {**config, "experiments": {**config["experiments"], name: {"corpus": "demo"}}}
+        with pytest.raises(
+            UserError, match=rf"^experiments\.{name} would lie in results/{name}, which has another use:"
+        ):
+            resolve(wrong)
 
 
 def test_a_section_with_a_key_too_many_or_too_few_is_refused() -> None:

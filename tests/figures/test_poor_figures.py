@@ -14,7 +14,7 @@ from PIL import Image
 
 from drawn_figures import OF_TRANSLATORS, draw, lines_of, panels_of
 from fake_labels import MAJORITY, write_told
-from fake_results import World, write_results, write_results_without
+from fake_results import World, take_trees, write_results, write_results_without
 from heads.base.files import read_json, read_tsv
 from heads.base.names import ATTENTION_LABELS
 from heads.figures.needs import NEEDS
@@ -98,6 +98,26 @@ def test_poor_data_still_gives_a_figure_in_which_every_panel_shows_something_or_
         bare = pixels(figure)
     # Not only the frame and its words, which are there without any data.
     assert whole.shape != bare.shape or (np.abs(whole - bare) > 60).any(-1).mean() > 0.001
+
+
+@pytest.fixture(scope="module")
+def untreed(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    runs = write_results(
+        tmp_path_factory.mktemp("results") / "untreed", World(layers=2, heads=3, lams=("99",), scratch=False)
+    )
+    take_trees(runs)
+    return runs
+
+
+@pytest.mark.parametrize("name", [name for name in OF_TRANSLATORS if not NEEDS[name].syntactic])
+def test_without_trees_each_figure_is_drawn_and_says_that_no_head_was_measured_as_syntactic(
+    name: str, untreed: list[Path]
+) -> None:
+    figure = draw(name, untreed)
+    texts = [text.get_text() for axes in panels_of(figure) for text in axes.texts]
+    assert name != "dynamics" or "not measured" in texts
+    of_functions = ("functions_retained", "head_functions")
+    assert figure.get_suptitle().endswith(", none measured as syntactic") == (name in of_functions)
 
 
 @pytest.mark.parametrize("name", DRAWN)

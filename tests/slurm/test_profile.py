@@ -1,8 +1,10 @@
 """The SLURM profile covers the workflow: every rule's requests grow with each try, and no small rule is its own job."""
 
 import re
+import shutil
 from pathlib import Path
 
+import pytest
 import yaml
 
 from checkouts import ROOT, checkout, configuration, snakemake
@@ -47,6 +49,22 @@ def test_trainings_ask_for_a_gpu_and_no_other_rule_does() -> None:
 
 def test_every_rule_but_trainings_and_a_few_long_ones_is_in_a_group() -> None:
     assert set(PROFILE["groups"]) == submitted_rules() - ALONE
+
+
+def test_where_there_is_no_slurm_a_run_ends_at_once_and_a_plan_is_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = checkout(tmp_path)
+    (tmp_path / "bin").mkdir()
+    for name in ("bash", "which"):
+        (tmp_path / "bin" / name).symlink_to(str(shutil.which(name)))
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    words = ("--profile", "profiles/slurm", "--cores", "64", "results/corpora/demo/filters.tsv")
+    assert snakemake(folder, "-n", *words).returncode == 0
+    done = snakemake(folder, *words)
+    assert done.returncode == 1 and "Traceback" not in done.stdout
+    assert "No job can be sent to SLURM from here (sbatch is not on PATH): leave out --profile" in done.stdout
+    assert "rule corpus:" not in done.stdout and not (folder / ".snakemake/locks").exists()
 
 
 def test_a_run_of_all_paper_experiments_submits_about_two_jobs_for_each_model(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fake_results import World, table_of, write_results
+from fake_results import World, table_of, take_trees, write_results
 from heads.base.files import read_tsv
 from heads.base.names import SCOPES
 from heads.tables.measures import correlate, rank_correlation
@@ -93,3 +93,31 @@ def test_without_trees_all_but_the_roles_is_measured(tmp_path: Path) -> None:
     held = {row["measure"]: row["holds"] for row in table_of("claims", runs)}
     assert not next(holds for measure, holds in held.items() if measure.startswith("syntactic heads"))
     assert next(said for measure, said in held.items() if measure.startswith("models that keep a smaller share of the"))
+
+
+ON_SYNTAX = (
+    *("Some encoder heads are syntactic", "Heads find syntactic partners better than a fixed offset"),
+    *("Several heads can find the same relation", "Syntactic heads are relevant", "Specialised heads are pruned last"),
+    "All functions are still there with a third of the encoder heads",
+)
+"""Claims that are about syntactic roles, or about having none of all roles."""
+
+
+def test_on_sentences_without_trees_all_but_what_depends_on_syntactic_roles_is_measured_as_before(
+    tmp_path: Path,
+) -> None:
+    runs = write_results(tmp_path / "treeless", World(layers=2, heads=3, lams=("0.1",), scratch=False))
+    tables = ("claims", "measures", "roles", "role_drift", "dynamics")
+    treed = {name: table_of(name, runs) for name in tables}
+    take_trees(runs)
+    untreed = {name: table_of(name, runs) for name in tables}
+    assert {row["syntactic_gain"] for row in untreed["measures"]} == {""}
+    assert untreed["measures"] == [row | {"syntactic_gain": ""} for row in treed["measures"]]
+    assert untreed["dynamics"] == [row for row in treed["dynamics"] if row["role"] != "syntactic"]
+    assert {row["syntactic"] for row in untreed["roles"]} == {""} and len(untreed["role_drift"]) == len(
+        treed["role_drift"]
+    )
+    changed = [
+        (was["claim"], row["ours"]) for was, row in zip(treed["claims"], untreed["claims"], strict=True) if was != row
+    ]
+    assert {*changed} == {(claim, "") for claim in ON_SYNTAX}

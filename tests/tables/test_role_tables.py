@@ -120,6 +120,18 @@ def test_the_verdict_of_the_second_trees_stands_beside_that_of_the_first() -> No
     assert first["other_trees"].isna().all()
 
 
+def test_without_trees_no_number_of_syntactic_heads_is_zero_but_missing_and_other_experiments_have_theirs() -> None:
+    treed, untreed = frames(DRIFT), frames(DRIFT, ("text",))
+    untreed["roles.tsv"] = untreed["roles.tsv"].query("role != 'syntactic'")
+    both = {name: pd.concat([treed[name], untreed[name].assign(experiment="mine")]) for name in treed}
+    table = roles_table(both, FIGURE8).set_index(["experiment", "kind"])
+    ours, [theirs] = table.loc["mine"], {*table.index.get_level_values(0)} - {"mine"}
+    assert ours[["syntactic", "positional_and_syntactic"]].isna().all(axis=None)
+    assert ours[["positional", "rare", "other"]].to_numpy().tolist() == [[1, 1, 2], [1, 0, 1], [1, 0, 1]]
+    assert table.loc[theirs, ["syntactic", "positional_and_syntactic"]].to_numpy().tolist() == [[1, 0], [1, 1], [1, 0]]
+    assert {*ours["trees"]} == {"text"}
+
+
 @pytest.mark.parametrize("trees", [("own", "gold", "stanza"), ("gold", "stanza", "own")])
 def test_third_trees_change_nothing_in_a_table_but_stand_in_the_files_alone(trees: tuple[str, ...]) -> None:
     """They hold and reach everything, best of all."""

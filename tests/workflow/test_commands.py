@@ -34,12 +34,13 @@ from expected_commands import (
 
 from checkouts import TINY, checkout, configuration, snakemake
 from heads.base.files import read_yaml, write_text
+from heads.config.checks import FOLDERS
 from heads.config.settings import merged, resolve, stage_settings
 from test_house import MODULES, imports, module_of
 
 # `far`: text in files with a treebank of its own, one to learn a parser from, lines held out to be parsed and another
 # domain; two seeds. `near`: only the treebank that a parser learns from, so that roles are measured on parsed dev text.
-# `mine`: text in files, with trees of the grammar.
+# `mine`: text in files, with trees of the grammar. `untreed`: without any.
 TEXTS = {split: [{side: f"{split}.{side}" for side in ("source", "target")}] for split in ("train", "dev", "test")}
 FILES = {"kind": "files", "source": "de", "target": "en", "folder": "texts", "parser_trees": "learn.conllu"}
 CLEANING = {"max_words": 60, "max_length_ratio": 4.0}
@@ -75,6 +76,7 @@ PLANNED = {
         "grounds": FAR,
         "bare": {**FILES, **TEXTS, "cleaning": CLEANING},
         "mixed": {**MINE, "trees": {"grammar": 7}},
+        "woods": MINE,
         "written": {**FILES, **TEXTS, "test": WRITTEN, "cleaning": CLEANING},
         "labelled": LABELLED,
     },
@@ -83,14 +85,16 @@ PLANNED = {
         "near": {"corpus": "bare", "roles": {"trees": ["gold", "own"]}},
         "taken": {"corpus": "bare", "baseline": {"pretrained": "marian"}, "roles": {"trees": ["own"]}},
         "mine": {"corpus": "mixed", "roles": {"trees": ["gold"]}},
+        "untreed": {"like": "near", "corpus": "woods"},
         "echo": {"corpus": "written", "baseline": {"pretrained": "marian"}, "roles": {"trees": ["own"]}},
         "told": {"corpus": "labelled"},
     },
 }
 WHOLE = resolve(merged(merged(configuration(), read_yaml(TINY)), PLANNED))
 CORPORA = {"tiny": "tiny", "far": "grounds", "near": "bare", "taken": "bare", "mine": "mixed", "echo": "written"}
-CORPORA |= {"told": "labelled"}
+CORPORA |= {"told": "labelled", "untreed": "woods"}
 LANGUAGES = {"tiny": "en", "far": "de", "near": "de", "taken": "de", "mine": "en", "echo": "de", "told": "en"}
+LANGUAGES |= {"untreed": "en"}
 MARIAN = ("config.json", "model-00001-of-00002.safetensors", "model.safetensors.index.json", "source.spm")
 
 
@@ -121,7 +125,7 @@ class Job:
 
 @pytest.fixture(scope="module")
 def planned(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A checkout with the six experiments, and nothing done."""
+    """A checkout with the experiments, and nothing done."""
     folder = checkout(tmp_path_factory.mktemp("planned"))
     given = ("learn.conllu", "gold.conllu", "dev.links", "dev.cut", "o.de", "o.en", "unwritten")
     for name in (*given, *(f"{s}.{t}" for s in TEXTS for t in TEXTS["dev"][0])):
@@ -134,8 +138,9 @@ def planned(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def jobs(planned: Path) -> list[Job]:
-    """All jobs of two whole experiments, those of three others up to roles, and of two up to scores or maps."""
-    further = [f"results/{name}/baseline/seed-1/roles.tsv" for name in ("near", "taken", "mine")]
+    """All jobs of two whole experiments, those of four others up to roles, and of two up to scores or maps."""
+    further = [f"results/{name}/baseline/seed-1/roles.tsv" for name in ("near", "taken", "mine", "untreed")]
+    further += ["results/untreed/baseline/seed-1/dynamics.tsv"]
     further += ["results/near/baseline/seed-1/cross_attention_roles.tsv"]  # without a word alignment
     further += ["results/echo/baseline/seed-1/bleu.json"]
     further += [f"results/told/baseline/seed-1/{name}" for name in ("accuracy.json", "maps.json")]
@@ -210,6 +215,7 @@ def runs_told(job: Job, jobs: list[Job], whose: Mapping[str, str]) -> dict[str, 
     return {
         **{flag: linked.format(name) for flag, name in aligned.items()},
         "trees": trees,
+        "untreed": "results/corpora/woods/dev.source.txt" if experiment == "untreed" else "",
         "against": "unpruned model" if experiment == "echo" else "references",
         "chosen_heads": chosen_heads(whose),
         "shown": EXAMPLES[0] if experiment == "told" else trees.split(" ")[0].partition("=")[2],
@@ -319,6 +325,12 @@ def test_a_command_that_is_told_the_folder_of_a_model_waits_for_its_weights_and_
     assert not wrong, "\n".join(wrong)
 
 
+def test_whatever_a_rule_writes_lies_in_its_experiment_or_where_no_experiment_may_be(jobs: list[Job]) -> None:
+    files = [path for job in jobs for path in (*job.outputs, job.log, job.benchmark) if path]
+    assert {path.split("/")[0] for path in files} == {"results"}
+    assert {path.split("/")[1] for path in files} - {*FOLDERS} == {*CORPORA}
+
+
 def test_every_output_of_a_rule_is_told_to_its_command(jobs: list[Job]) -> None:
     for job in jobs:
         told = [word for value in job.flags.values() for word in value.split()]
@@ -388,7 +400,7 @@ def test_the_benchmark_of_a_job_has_the_name_of_its_log_by_which_its_cost_is_fou
 def test_every_trained_model_is_scored_once_but_for_those_whose_gates_are_still_there(jobs: list[Job]) -> None:
     scored = sorted(job.flags["model"] for job in jobs if job.rule == "score")
     trained = sorted(job.flags["model"] for job in jobs if job.rule in TRAINED)
-    apart = ("gates/", "/near/", "/taken/", "/mine/", "/told/")
+    apart = ("gates/", "/near/", "/taken/", "/mine/", "/untreed/", "/told/")
     assert scored == [model for model in trained if not any(word in model for word in apart)]
 
 

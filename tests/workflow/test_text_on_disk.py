@@ -12,14 +12,16 @@ from pathlib import Path
 import pytest
 import yaml
 
-from checkouts import ROOT, checkout, configuration, snakemake
-from heads.base.files import read_lines, read_yaml, write_json
+from checkouts import ROOT, TINY, checkout, configuration, snakemake
+from heads.base.files import read_lines, read_tsv, read_yaml, write_json
 from heads.base.names import SPLITS
 from heads.config.settings import merged, resolve
 from heads.syntax.conllu import read_conllu
 
 TREE = "1\t{}\t_\tX\t_\t_\t0\troot\t_\t_\n2\tcats\t_\tX\t_\t_\t1\tobj\t_\t_\n\n"
 TREES = {"TREES": "../bank/dev.conllu", "PARSER_TREES": "../bank/learn.conllu.gz"}
+PAIR = (("source", "en"), ("target", "de"))
+TEXT = {"kind": "files", **dict(PAIR), "folder": "my texts", "cleaning": {"max_words": 60, "max_length_ratio": 4.0}}
 
 
 def words_for_snakemake(*words: str) -> list[str]:
@@ -113,7 +115,11 @@ def test_a_model_of_others_is_taken_and_pruned_to_what_is_to_be_kept(clone: Path
     assert (jobs["imported"], jobs["gates"], jobs["parser_model"]) == ("1", "3", "1") and "baseline" not in jobs
 
 
-def test_without_treebanks_a_model_of_others_has_no_roles_and_all_else(clone: Path) -> None:
+LACKING = "experiments.{} measures no syntactic roles, for lack of a treebank in corpora.{}: to change that, name a "
+"""The beginning of what is said, once."""
+
+
+def test_without_treebanks_a_model_of_others_has_all_but_syntactic_roles_which_is_said_once(clone: Path) -> None:
     sizes = {f"{stack}_layers": 3 for stack in ("encoder", "decoder")}
     sizes |= {f"{stack}_attention_heads": 4 for stack in ("encoder", "decoder")}
     write_json(clone / "opus/config.json", sizes)
@@ -128,7 +134,42 @@ def test_without_treebanks_a_model_of_others_has_no_roles_and_all_else(clone: Pa
         "keep-18",
         "keep-9",
     }
-    assert jobs["gates"] == "4" and {"lrp", "ablation", "speed", "explore"} <= jobs.keys() and "roles" not in jobs
+    assert jobs["gates"] == "4" and {"lrp", "ablation", "speed", "explore"} <= jobs.keys() and jobs["roles"] == "5"
+    assert "trees" not in jobs and "table_roles" in said.stdout and "table_dependencies" not in said.stdout
+    assert said.stdout.count(LACKING.format("pretrained", "pretrained")) == 1
+
+
+def test_an_experiment_like_one_with_trees_runs_on_text_without_any(clone: Path) -> None:
+    """Really: what no tree is needed for is measured, on the sentences of dev."""
+    lines = [
+        f"the {one} sees a {two} cat here" for one in ("old", "big", "red") for two in ("new", "shy", "wet", "sad")
+    ]
+    for side in ("en", "de"):
+        for split in SPLITS:
+            compressed(clone / f"my texts/{split}.{side}.gz", "".join(f"{split} {side} {line}\n" for line in lines * 3))
+    parts = {split: [{side: f"{split}.{language}.gz" for side, language in PAIR}] for split in SPLITS}
+    bpe = {"source_subwords": 50, "target_subwords": 50}
+    sweep = {
+        "lambdas": {"enc_self": [], "all": []},
+        "penalty_scratch_scopes": [],
+        "budgets": {"enc_self": [], "all": []},
+    }
+    sweep["selection"] = {"fine_tuned": {"methods": []}}
+    settings = {
+        "run": ["mine"],
+        "corpora": {"mine": TEXT | parts},
+        "experiments": {"mine": {"like": "tiny", "corpus": "mine", "bpe": bpe, "sweep": sweep}},
+    }
+    (clone / "mine.yaml").write_text(yaml.safe_dump(settings), encoding="utf-8")
+    files = ("--configfile", str(TINY), "mine.yaml")
+    done = snakemake(clone, "--cores", "1", *files, "--", "results/tables/table_roles.tsv")
+    assert done.returncode == 0, done.stdout[-3000:]
+    assert done.stdout.count(LACKING.format("mine", "mine")) == 1
+    [row] = read_tsv(clone / "results/tables/table_roles.tsv")
+    assert (row["kind"], row["trees"], row["sentences"], row["syntactic"]) == ("baseline", "text", "36", "")
+    roles = read_tsv(clone / "results/mine/baseline/seed-1/roles.tsv")
+    assert {row["role"] for row in roles} == {"positional", "positional_words", "rare"}
+    assert all(int(row["cases"]) > 100 for row in roles if row["role"] == "positional")
 
 
 def test_a_model_that_is_no_folder_is_fetched_before_anything_is_planned() -> None:
@@ -155,7 +196,7 @@ def test_make_pretrained_says_what_it_needs(given: list[str]) -> None:
         (["PAIR=pt-en"], ""),
     ],
 )
-def test_heads_of_firefox_are_measured_on_sentences_of_the_grammar_or_of_a_file_and_from_portuguese_on_none_by_default(
+def test_heads_of_firefox_are_measured_on_trees_of_the_grammar_or_of_a_file_and_from_portuguese_on_none_by_default(
     clone: Path, given: list[str], trees: str
 ) -> None:
     pytest.importorskip(
@@ -165,13 +206,15 @@ def test_heads_of_firefox_are_measured_on_sentences_of_the_grammar_or_of_a_file_
     assert said.returncode == 0, said.stdout[-2000:]
     jobs = dict(re.findall(r"^(\w+) +(\d+)$", said.stdout, re.MULTILINE))
     made = {*re.findall(r"results/(?:tables|figures)/(?:firefox-\w\w-\w\w/)?(\w+)\.(?:tsv|pdf)", said.stdout)}
-    of_trees = {"table_roles", "table_dependencies", "dependency_scores", "head_functions", "attention_maps"}
-    assert {"table_pruning", "heads_by_layer"} <= made
+    of_trees = {"table_dependencies", "dependency_scores", "relative_positions"}
+    assert {"table_pruning", "heads_by_layer", "table_roles", "head_functions", "attention_maps"} <= made
+    assert int(jobs["roles"]) >= 10
     if trees:
         assert trees in said.stdout.replace("\\", "")
-        assert jobs["trees"] == "1" and int(jobs["roles"]) >= 10 and of_trees <= made
+        assert jobs["trees"] == "1" and of_trees <= made and "syntactic roles" not in said.stdout
     else:
-        assert not {"trees", "roles"} & jobs.keys() and not of_trees & made
+        assert "trees" not in jobs and not of_trees & made
+        assert said.stdout.count(LACKING.format("firefox-pt-en", "firefox-pt-en")) == 1
 
 
 DOCUMENTED = "results/corpora/firefox-en-pt/train.target.txt"

@@ -62,6 +62,19 @@ def test_jobs_of_these_tests_are_forked_and_not_started(fresh: Path) -> None:
     assert done.returncode == 0 and read_lines(fresh / "where.txt") == [warm_python()], done.stdout
 
 
+def test_a_job_finds_the_clone_first_and_then_what_pythonpath_names(
+    fresh: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_text(fresh / "site/brought.py", "import heads\nprint(heads.__file__)\n")
+    with (fresh / "workflow/Snakefile").open("a", encoding="utf-8") as snakefile:
+        snakefile.write("rule whose:\n    output: 'whose.txt'\n    shell: 'python -m brought > {output}'\n")
+    for packages in ("site", f"{fresh}/no:{fresh}/site"):
+        monkeypatch.setenv("PYTHONPATH", packages)
+        done = snakemake(fresh, "whose.txt", "--cores", "1", "--forceall")
+        assert done.returncode == 0, done.stdout[-2000:]
+        assert read_lines(fresh / "whose.txt") == [str(fresh / "workflow/heads/__init__.py")]
+
+
 @pytest.mark.parametrize("alone", ["demo-footnote8", "multi30k", "news-en-de", ""])
 def test_every_experiment_can_be_planned(fresh: Path, alone: str) -> None:
     """All of them together; and one without all figures and one without gold trees, each alone."""

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 from snakemake.exceptions import WorkflowError
+from snakemake.logging import logger
 
 if not workflow.current_basedir.is_local:
     raise WorkflowError("This workflow brings a package with it: clone it and name the clone's workflow/Snakefile.")
@@ -14,6 +15,7 @@ WORKFLOW = Path(str(workflow.current_basedir)).parent
 sys.path.insert(0, str(WORKFLOW))
 
 from heads.base import names
+from heads.base.executors import check_executor
 from heads.base.files import UserError
 from heads.base.modules import reached
 from heads.base.runs import SCORED
@@ -65,6 +67,10 @@ def in_sentences(plan):
 
 PLAN = in_sentences(one_sentence(Plan)(config))
 RUN = PLAN.run
+# Once: a job in its own process reads this file again.
+if workflow.is_main_process:
+    for note in PLAN.notes():
+        logger.warning(note)
 
 ENVIRONMENT = {"PYTHONPATH": str(WORKFLOW)}
 # The interpreter that runs Snakemake also runs the stages, unless conda brings its own.
@@ -77,8 +83,9 @@ if IS_MODULE:
         others = [other for other in os.environ.get(name, "").split(os.pathsep) if other not in ("", folder)]
         os.environ.update({name: os.pathsep.join([folder, *others])})
 else:
+    # What a variable already names comes after ours; Snakemake formats the prefix, hence the doubled braces.
     exports = [
-        f"export {name}={shlex.quote(folder)}{':$PATH' * (name == 'PATH')}; " for name, folder in ENVIRONMENT.items()
+        f"export {name}={shlex.quote(folder)}${{{{{name}:+:${name}}}}}; " for name, folder in ENVIRONMENT.items()
     ]
     shell.executable("bash")
     # With exec, a signal reaches the training, which saves its state; an older bash would keep it to itself.

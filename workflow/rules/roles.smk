@@ -8,6 +8,7 @@ rule roles:
         source_bpe=f"{BPE}/source.model",
         train_source=f"{BPE}/train.source.safetensors",
         trees=lambda w: list(PLAN.tree_files(w.experiment).values()),
+        text=lambda w: PLAN.text_of_roles(w.experiment),
         code=code_of("roles"),
     output:
         out=f"{ANY_RUN}/roles.tsv",
@@ -28,7 +29,7 @@ rule roles:
         model=folder_of("model"),
         trees=lambda w: [f"{name}={path}" for name, path in PLAN.tree_files(w.experiment).items()],
     shell:
-        "python -m heads roles --settings {params.settings:q} --model {params.model:q} --trees {params.trees:q}"
+        "python -m heads roles --settings {params.settings:q} --model {params.model:q} --trees {params.trees:q} --text {input.text:q}"
         " --source-bpe {input.source_bpe:q} --train-source {input.train_source:q} --out {output.out:q}"
         " --coverage {output.coverage:q} --positions {output.positions:q} --threads {threads} > {log:q} 2>&1"
 
@@ -44,6 +45,7 @@ rule dynamics:
         source=f"{BPE}/dev.source.safetensors",
         target=f"{BPE}/dev.target.safetensors",
         trees=lambda w: list(PLAN.tree_files(w.experiment).values()),
+        text=lambda w: PLAN.text_of_roles(w.experiment),
         code=code_of("dynamics"),
     output:
         out=f"{BASELINE}/dynamics.tsv",
@@ -62,7 +64,7 @@ rule dynamics:
         model=folder_of("model"),
         trees=lambda w: [f"{name}={path}" for name, path in PLAN.tree_files(w.experiment).items()],
     shell:
-        "python -m heads dynamics --settings {params.settings:q} --model {params.model:q} --trees {params.trees:q}"
+        "python -m heads dynamics --settings {params.settings:q} --model {params.model:q} --trees {params.trees:q} --text {input.text:q}"
         " --source-bpe {input.source_bpe:q} --train-source {input.train_source:q} --source {input.source:q}"
         " --target {input.target:q} --checkpoints {input.checkpoints:q} --out {output.out:q} --threads {threads} > {log:q} 2>&1"
 

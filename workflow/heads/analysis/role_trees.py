@@ -11,10 +11,12 @@ from heads.analysis.attention_weights import attend
 from heads.analysis.confidence import confidence
 from heads.analysis.roles import Row, Whole, positions, roles
 from heads.base.files import UserError
+from heads.base.names import NO_TREES
 from heads.config.analyses import ConfidenceSettings, RolesSettings
 from heads.model.encoder import Encoder
 from heads.model.folder import load_weights
 from heads.syntax.conllu import Sentence, check_same_sentences, read_conllu
+from heads.syntax.tokenising import read_text
 from heads.syntax.words import SHORTEST, Words, usable, words_of
 from heads.text.batches import Pairs
 from heads.text.vocabulary import Vocabulary
@@ -39,7 +41,7 @@ def roles_on_trees(
 ) -> tuple[list[Row], list[Row], list[Row]]:
     """Measures of all encoder heads, counts of sentences used and left out, and positions of dependents, by trees.
 
-    Each row names its `trees`. treebanks: from `in_order_of`. ranks: of the subwords of the source vocabulary, from
+    Each row names its `trees`. treebanks: from `sentences_of`. ranks: of the subwords of the source vocabulary, from
     `frequency_ranks`. What is missing is reported on standard error. Raises UserError for trees that cannot be
     measured.
     """
@@ -120,6 +122,21 @@ def measurable(
     for sentence in (*told, *missing_relations(kept, settings.relations)):
         print(f"{treebank.name}: {sentence}", file=sys.stderr)
     return kept, counts
+
+
+def sentences_of(
+    paths: Mapping[str, Path], text: Path | None, settings: RolesSettings
+) -> tuple[dict[str, Treebank], RolesSettings]:
+    """The sentences that roles are measured on, by the source of their trees, and the settings, of which these allow.
+
+    paths: CoNLL-U files by name; they come in the order of the settings. text: a plain text instead, of which only
+    positional and rare-word heads are measured. Raises UserError as `in_order_of`, and for neither or both.
+    """
+    if bool(paths) == bool(text):
+        raise UserError("Roles are measured on trees or on plain text: give one of --trees and --text.")
+    if text is None:
+        return in_order_of(paths, settings), settings
+    return {NO_TREES: Treebank(str(text), read_text(text))}, settings.model_copy(update={"relations": ()})
 
 
 def in_order_of(paths: Mapping[str, Path], settings: RolesSettings) -> dict[str, Treebank]:

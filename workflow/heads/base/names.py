@@ -32,6 +32,11 @@ TREES = ("gold", "stanza", "own")
 """Trees for roles of heads: the corpus's gold ones, their sentences parsed, and the corpus's own sentences parsed."""
 PARSED_TREES = ("stanza", "own")
 """Those of them that come from a parser."""
+NO_TREES = "text"
+"""In their place in results: sentences without trees, on which no head is measured as syntactic."""
+
+BESIDE = ("bench", "log")
+"""Folders beside results, with the times that jobs took and what they said."""
 
 SIDES = ("source", "target")
 TASK = "task"

@@ -82,9 +82,10 @@ class Need:
     """What a table or figure reads: files by kind of run, from these pruning scopes (the baseline has none).
 
     `reference` names the files of the papers' numbers, in the folder reference. `optional` files are read where they
-    exist, so that a table can also be made for experiments without trees or an out-of-domain test set. `driven`:
+    exist, so that a table can also be made for experiments without an alignment or an out-of-domain test set. `driven`:
     whether to read runs whose gates were driven to a number of heads; other runs with a given number of heads are never
-    read. `tasks`: what the models of the experiments may be trained for.
+    read. `tasks`: what the models of the experiments may be trained for. `syntactic`: whether it is about relations, so
+    that experiments without trees are left out.
     """
 
     scopes: tuple[str, ...]
@@ -93,6 +94,7 @@ class Need:
     optional: tuple[str, ...] = ()
     driven: bool = False
     tasks: tuple[str, ...] = (TRANSLATION, CLASSIFICATION)
+    syntactic: bool = False
 
     def wants(self, run: Run) -> bool:
         """Whether any file of this run is read."""

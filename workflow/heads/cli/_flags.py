@@ -140,11 +140,12 @@ def add_roles_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--trees",
         type=named_path,
-        nargs="+",
-        required=True,
+        nargs="*",
+        default=[],
         metavar="NAME=PATH",
         help="parsed source sentences, CoNLL-U, for one or more names under trees in the settings",
     )
+    add_path_argument(parser, "--text", "without trees: plain source sentences, for all but syntactic roles", "?")
     add_path_argument(parser, "--train-source", "token file for subword frequencies")
     add_output_argument(parser, "--out", what="table to write")
 

@@ -3,7 +3,7 @@
 import argparse
 import sys
 
-from heads.analysis.role_trees import DYNAMICS_COLUMNS, dynamics_rows, in_order_of, measurable
+from heads.analysis.role_trees import DYNAMICS_COLUMNS, dynamics_rows, measurable, sentences_of
 from heads.analysis.roles import frequency_ranks
 from heads.base.files import write_tsv
 from heads.cli._flags import add_path_argument, add_roles_arguments, settings_of
@@ -26,9 +26,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> str:
     """Measure every checkpoint and the final model on the first treebank; write the table."""
-    roles = settings_of(arguments, RolesSettings, "roles")
+    asked = settings_of(arguments, RolesSettings, "roles")
     how = settings_of(arguments, ConfidenceSettings, "confidence")
-    treebank = next(iter(in_order_of(dict(arguments.trees), roles).values()))
+    treebanks, roles = sentences_of(dict(arguments.trees), arguments.text, asked)
+    treebank = next(iter(treebanks.values()))
     vocabulary = vocabulary_of(arguments.source_bpe)
     device = pick(arguments.device, arguments.threads)
     model = load_model(arguments.model).to(device)

@@ -1,8 +1,8 @@
-"""Which encoder heads are positional, syntactic or look at rare words, on parsed sentences."""
+"""Which encoder heads are positional, syntactic (if there are trees) or look at rare words."""
 
 import argparse
 
-from heads.analysis.role_trees import in_order_of, roles_on_trees
+from heads.analysis.role_trees import roles_on_trees, sentences_of
 from heads.analysis.roles import COLUMNS, POSITION_COLUMNS, frequency_ranks
 from heads.base.files import write_tsv
 from heads.cli._flags import add_output_argument, add_roles_arguments, settings_of
@@ -23,8 +23,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> str:
     """Measure heads on the trees of every source and write all tables; report on standard error what is missing."""
-    settings = settings_of(arguments, RolesSettings, "roles")
-    treebanks = in_order_of(dict(arguments.trees), settings)
+    asked = settings_of(arguments, RolesSettings, "roles")
+    treebanks, settings = sentences_of(dict(arguments.trees), arguments.text, asked)
     vocabulary = vocabulary_of(arguments.source_bpe)
     device = pick(arguments.device, arguments.threads)
     model = load_model(arguments.model).to(device)

@@ -95,9 +95,10 @@ class RolesSettings(Closed):
 
     trees: Annotated[tuple[Annotated[str, one_of(*TREES)], ...], Field(min_length=1), EachOnce] = setting(
         ("gold",),
-        "gold: the corpus's gold trees, left out if it has none; stanza: the sentences of gold, parsed; own: the "
-        "corpus's own sentences, parsed, from the lines held out for that (hold_out: {roles: N}), else from its dev "
-        "text. All are measured; the first decide roles, the second are shown beside them in tables.",
+        "gold: the corpus's gold trees; stanza: the sentences of gold, parsed; own: the corpus's own sentences, "
+        "parsed, from the lines held out for that (hold_out: {roles: N}), else from its dev text. All are measured; "
+        "the first decide roles, the second are shown beside them in tables. Left out is what the corpus has no "
+        "treebank for; if that is all, its own sentences are measured without trees, for all but syntactic roles.",
     )
     sentences: CountOrZero = setting(
         50000, "at most, of the trees; 50k held-out English sentences [second-hand]; 0: all"

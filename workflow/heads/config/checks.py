@@ -5,15 +5,17 @@ from typing import Any
 
 from heads.base.files import UserError
 from heads.base.methods import least_of
-from heads.base.names import KINDS_OF, PARSED_TREES, SCOPES, TASK, TRANSLATION
+from heads.base.names import KINDS_OF, SCOPES, TASK, TRANSLATION
 from heads.base.targets import Target
-from heads.config.corpus_entries import GRAMMARS, has_gold
 from heads.config.messages import nearest
 from heads.config.sweep import in_numbers
 from heads.config.trainings import TrainingSettings
 
-FOLDERS = ("corpora", "downloads", "figures", "tables")
-"""Folders of results/ that do not belong to an experiment, so that no experiment may have such a name."""
+FOLDERS = (
+    *("bench", "corpora", "distilled", "downloads", "figures", "log", "models", "tables"),
+    *("explore.html", "report.html", "snakemake.txt"),
+)
+"""What results/ has besides experiments, so that no experiment may have such a name."""
 
 
 def check_together(name: str, experiment: Mapping[str, Any], config: Mapping[str, Any]) -> None:
@@ -54,7 +56,6 @@ def check_together(name: str, experiment: Mapping[str, Any], config: Mapping[str
             f"{where}.sweep.selection names the method causal, but causal.updates is 0: set it, or take causal out."
         )
     _check_scratch(where, experiment["sweep"])
-    _check_trees(where, experiment, config["corpora"][experiment["corpus"]])
 
 
 def _check_scratch(where: str, sweep: Mapping[str, Any]) -> None:
@@ -86,23 +87,6 @@ def _check_import(where: str, baseline: Mapping[str, Any]) -> None:
         raise UserError(
             f"{where}.baseline.keep_at needs a training, and a pretrained model has none here: empty it, or say how "
             "long to fine-tune the model under fine_tuning_updates."
-        )
-
-
-def _check_trees(where: str, experiment: Mapping[str, Any], entry: Mapping[str, Any]) -> None:
-    """Raise UserError if the corpus lacks what roles.trees needs: gold trees, or a treebank to train a parser on."""
-    trees = experiment["roles"]["trees"]
-    if "stanza" in trees and not has_gold(entry):
-        raise UserError(
-            f"{where}.roles.trees names stanza, but corpora.{experiment['corpus']} has no gold trees whose sentences "
-            "could be parsed: name own, to parse the corpus's own sentences, or a treebank there under trees."
-        )
-    parsed = [name for name in trees if name in PARSED_TREES]
-    learns = parsed and not experiment["parser"]["model"]
-    if learns and entry["kind"] not in GRAMMARS and "parser_trees" not in entry:
-        raise UserError(
-            f"{where}.roles.trees names {parsed[0]}, but corpora.{experiment['corpus']} has no treebank to train a "
-            f"parser on: name one there under parser_trees, or a folder of Stanza models under {where}.parser.model."
         )
 
 

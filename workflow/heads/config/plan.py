@@ -29,8 +29,6 @@ from heads.formats.registry import Format, Heads, format_of
 SCORED_KINDS = ("baseline", "pruned", "scratch", "selected", "penalty_scratch")
 """The kinds of runs that are scored; models with gates are not, since they still have all heads."""
 
-ROLE_FILES = {"roles.tsv", "coverage.tsv", "positions.tsv", "dynamics.tsv"}
-"""Files of a run that are made only if there are trees."""
 ALIGNMENT_FILE = "alignment_heads.tsv"
 """The file of a run that is made only if there is a word alignment."""
 CHOSEN_FILE = "masked.tsv"
@@ -47,6 +45,10 @@ class Plan(Texts):
         super().__init__(settings.resolve(config), config["corpora"])
         self.run: list[str] = config["run"]
         self._by_folder: dict[str, Mapping[str, Any]] = {}
+
+    def notes(self) -> list[str]:
+        """What the experiments that `run` names cannot measure, one sentence each."""
+        return [note for note in map(self.about_trees, self.run) if note]
 
     # Runs
 
@@ -214,11 +216,11 @@ class Plan(Texts):
         return [folder for folder in folders if need.wants(run_of(folder)[1])]
 
     def _has_files_of(self, need: Need, experiment: str) -> bool:
-        """Whether an experiment has all that is not optional: the task, trees, an alignment, chosen heads."""
+        """Whether an experiment has all that is needed: the task, trees, an alignment, chosen heads."""
         files = {name for names_of_kind in need.files.values() for name in names_of_kind} - {*need.optional}
         return (
             self.task(experiment) in need.tasks
-            and (self.has_trees(experiment) or not ROLE_FILES & files)
+            and (self.has_trees(experiment) or not need.syntactic)
             and (self.has_alignment(experiment) or ALIGNMENT_FILE not in files)
             and (CHOSEN_FILE not in files or self.has_choices(experiment))
         )
@@ -238,9 +240,8 @@ class Plan(Texts):
         ]
 
     def lacking(self, experiment: str) -> list[str]:
-        """Files that the runs of an experiment do not have: those of another task, or that need trees and the like."""
+        """Files that the runs of an experiment do not have: of another task, or that need an alignment and the like."""
         had = {
-            "roles.tsv": self.has_trees(experiment),
             ALIGNMENT_FILE: self.has_alignment(experiment),
             OUT_OF_DOMAIN_FILE: self.has_out_of_domain(experiment),
             "causal.tsv": bool(self.experiments[experiment]["causal"]["updates"]),

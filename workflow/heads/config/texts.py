@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from heads.base.files import UserError
-from heads.base.names import OUT_OF_DOMAIN, PARSED_TREES, REFERENCES, ROLES, UNPRUNED
+from heads.base.names import BESIDE, OUT_OF_DOMAIN, REFERENCES, ROLES, UNPRUNED
 from heads.base.packaged import slug
 from heads.config import corpus_entries
 from heads.config.corpus_parts import Distilled, download_name
@@ -109,8 +109,38 @@ class Texts:
         return corpus_entries.has_gold(self._entry(experiment))
 
     def has_trees(self, experiment: str) -> bool:
-        """Whether there are trees to measure roles on."""
-        return self.has_gold(experiment) or "own" in self.experiments[experiment]["roles"]["trees"]
+        """Whether there are trees to measure syntactic roles on."""
+        return bool(self.tree_files(experiment))
+
+    def can_parse(self, experiment: str) -> bool:
+        """Whether there is a parser: a folder that the settings name, or a treebank to train one on."""
+        entry = self._entry(experiment)
+        learns = entry["kind"] in corpus_entries.GRAMMARS or "parser_trees" in entry
+        return learns or bool(self.experiments[experiment]["parser"]["model"])
+
+    def about_trees(self, experiment: str) -> str:
+        """One sentence on the trees that roles.trees names and an experiment cannot have; "" if there are none.
+
+        It may be like an experiment whose corpus has more of them. If it has others, gold is left out silently.
+        """
+        asked, had = self.experiments[experiment]["roles"]["trees"], self.tree_files(experiment)
+        lost = [name for name in asked if name not in had and not (had and name == "gold")]
+        if not lost:
+            return ""
+        where, corpus = f"experiments.{experiment}", f"corpora.{self.experiments[experiment]['corpus']}"
+        gold, parser = self.has_gold(experiment), self.can_parse(experiment)
+        of_files = self._entry(experiment)["kind"] == "files"
+        model = f"a folder of Stanza models under {where}.parser.model"
+        learnt = f"a treebank to train a parser on under {corpus}.parser_trees" if of_files else model
+        ways = {
+            f"a treebank under {corpus}.trees": not gold and {*lost} != {"own"},
+            learnt: not parser and {*lost} != {"gold"},
+            f"gold under {where}.roles.trees": gold and not had,
+            f"own under {where}.roles.trees": parser and not had,
+        }
+        what = f"leaves {' and '.join(lost)} out of its roles.trees" if had else "measures no syntactic roles"
+        way = " or ".join(each for each, helps in ways.items() if helps)
+        return f"{where} {what}, for lack of a treebank in {corpus}: to change that, name {way}."
 
     def has_alignment(self, experiment: str) -> bool:
         """Whether the experiment's corpus has a word alignment of dev: that of the grammar, or an aligner's."""
@@ -135,15 +165,21 @@ class Texts:
         return OUT_OF_DOMAIN in self._entry(experiment)
 
     def tree_files(self, experiment: str) -> dict[str, str]:
-        """The trees that roles are measured on, by source, the deciding one first; gold trees if the corpus has any.
+        """The trees that roles are measured on, by source, the deciding one first; those of roles.trees that there are.
 
-        Raises UserError if there are no trees at all.
+        Empty if there are none: then roles are measured on `text_of_roles`.
         """
-        asked = self.experiments[experiment]["roles"]["trees"]
-        files = {name: f"results/{experiment}/parser/{name}.conllu" for name in PARSED_TREES}
-        if self.has_gold(experiment) or not self.has_trees(experiment):
-            files["gold"] = self.gold_trees(experiment)
-        return {name: files[name] for name in asked if name in files}
+        files = {}
+        for name in self.experiments[experiment]["roles"]["trees"]:
+            if name == "gold" and self.has_gold(experiment):
+                files[name] = self.gold_trees(experiment)
+            elif self.can_parse(experiment) and (name == "own" or (name == "stanza" and self.has_gold(experiment))):
+                files[name] = f"results/{experiment}/parser/{name}.conllu"
+        return files
+
+    def text_of_roles(self, experiment: str) -> list[str]:
+        """The file of the sentences that roles are measured on if there are no trees; empty if there are."""
+        return [] if self.has_trees(experiment) else [self.parsed_words(experiment, "own")]
 
     def gold_trees(self, experiment: str) -> str:
         """The gold trees of the corpus; raise UserError if it has none."""
@@ -156,7 +192,7 @@ class Texts:
 
     def with_scored_parser(self, experiments: Iterable[str]) -> list[str]:
         """Experiments whose parser is scored: those that parse the sentences of gold trees."""
-        return [experiment for experiment in experiments if "stanza" in self.experiments[experiment]["roles"]["trees"]]
+        return [experiment for experiment in experiments if "stanza" in self.tree_files(experiment)]
 
     def parser_model(self, experiment: str) -> str:
         """The folder of Stanza models that the settings name, or of the models to train."""
@@ -189,7 +225,7 @@ class Distillations:
     def __init__(self, corpora: Mapping[str, Mapping[str, Any]]) -> None:
         """corpora: entries by name.
 
-        Raises UserError if two models would have the same folder, and for a test set as `writer_of_test` does.
+        Raises UserError if a model would have the folder of another or of logs, and as `writer_of_test` does.
         """
         self.writers = {corpus: writer_of_test(corpus, entry) for corpus, entry in corpora.items()}
         self.parts = {
@@ -197,7 +233,13 @@ class Distillations:
         }
         self.models: dict[str, str] = {}
         for part in self.parts.values():
-            other = self.models.setdefault(slug(part.distilled_by), part.distilled_by)
+            name = slug(part.distilled_by)
+            if name in BESIDE:
+                raise UserError(
+                    f"distilled_by: {part.distilled_by} would lie in results/models/{name}, which has another use: "
+                    "rename it."
+                )
+            other = self.models.setdefault(name, part.distilled_by)
             if other != part.distilled_by:
                 raise UserError(
                     f"distilled_by: {other} and {part.distilled_by} would share a folder: rename one of the two."

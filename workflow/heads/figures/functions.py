@@ -12,7 +12,16 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
 from heads.base.names import MEAN
-from heads.figures.style import FUNCTION_COLOURS, FUNCTION_LABELS, OURS, first_seed, new_figure, panel, seed_note
+from heads.figures.style import (
+    FUNCTION_COLOURS,
+    FUNCTION_LABELS,
+    OURS,
+    first_seed,
+    new_figure,
+    panel,
+    seed_note,
+    trees_note,
+)
 from heads.tables.labels import relation_label
 from heads.tables.picking import pruned_by_gates
 from heads.tables.reading import RUN_COLUMNS, Frames
@@ -32,7 +41,7 @@ def functions_retained(frames: Frames, paper: pd.DataFrame, experiment: str) -> 
     """
     only = {name: first_seed(frame) for name, frame in frames.items()}
     counts, heads = count_functions(only), boxes(only)
-    note = seed_note(frames["model.json"])
+    note = trees_note(frames["roles.tsv"]) + seed_note(frames["model.json"])
     title = f"Functions of the encoder heads left by pruning, experiment “{experiment}”{note}"
     runs = [_panel_runs(counts, "pruned", ("enc_self",)), _panel_runs(counts, "pruned", ("all",))]
     runs.append(_panel_runs(counts, "scratch", ("enc_self", "all")))
@@ -137,13 +146,16 @@ def dynamics(frames: Frames, experiment: str) -> Figure:
     for name, colour in zip(names, sns.color_palette("colorblind", len(names)), strict=True):
         own, label = syntactic[syntactic["name"] == name], relation_label(name, short=True)
         _line(axes[2], own, y="above_baseline", label=label, color=colour)
+    if not names:
+        axes[2].text(0.5, 0.5, "not measured", ha="center", va="center", transform=axes[2].transAxes)
     for each, threshold in ((axes[1], POSITIONAL_SHARE), (axes[2], SYNTACTIC_MARGIN)):
         each.axhline(threshold, color="#888888", linewidth=0.8, linestyle=":")
     titles = ("confidence", "where heads look", "dependencies")
     labels = ("mean maximum weight", "share of cases, best head", "best head − best offset")
     for each, letter, title, label in zip(axes, "abc", titles, labels, strict=True):
         each.set(xlabel="update", ylabel=label)
-        each.legend(fontsize=5, loc="upper center", bbox_to_anchor=(0.5, -0.25), ncols=1 + (letter == "c"))
+        if each.get_legend_handles_labels()[0]:
+            each.legend(fontsize=5, loc="upper center", bbox_to_anchor=(0.5, -0.25), ncols=1 + (letter == "c"))
         panel(each, letter, title)
     for each in axes[:2]:
         each.set_ylim(0, 1)

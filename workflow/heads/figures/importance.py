@@ -24,6 +24,7 @@ from heads.figures.style import (
     panel,
     score_name,
     seed_note,
+    trees_note,
 )
 from heads.tables.labels import MINUS, SHARES, function_label, is_shown, reading_label, relation_label, rule_label
 from heads.tables.measures import gate_survival
@@ -65,7 +66,8 @@ def head_functions(frames: Frames, experiment: str) -> Figure:
     values = {column: matrix(encoder[name], column) for name, column, _ in MEASURES}
     order = np.argsort(-values["relevance_absolute"], axis=1, kind="stable")
     layers, heads = order.shape
-    title = f"Encoder heads of the unpruned model, experiment “{experiment}”{seed_note(frames['lrp.tsv'])}"
+    note = trees_note(frames["roles.tsv"]) + seed_note(frames["lrp.tsv"])
+    title = f"Encoder heads of the unpruned model, experiment “{experiment}”{note}"
     figure, axes = new_figure(0.9 + 0.24 * max(layers, 4), title, ncols=3, gridspec_kw={"width_ratios": [1, 1, 1.25]})
     for each, letter, (_, column, colours) in zip(axes[0], "ab", MEASURES, strict=False):
         ordered = np.take_along_axis(values[column], order, axis=1)

@@ -26,7 +26,9 @@ NEEDS: dict[str, Need] = {
         driven=True,
         tasks=TRANSLATORS,
     ),
-    "relative_positions": Need((), {"baseline": ("positions.tsv",)}, ("voita_table1_dependencies.csv",)),
+    "relative_positions": Need(
+        (), {"baseline": ("positions.tsv",)}, ("voita_table1_dependencies.csv",), syntactic=True
+    ),
     "dynamics": TABLE_NEEDS["dynamics"],
     "dependency_scores": TABLE_NEEDS["dependencies"],
     "hard_concrete": Need(BOTH, {"gates": ("heads.tsv",)}, driven=True),

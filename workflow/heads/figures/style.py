@@ -20,7 +20,7 @@ from matplotlib.figure import Figure, SubFigure
 from numpy.typing import NDArray
 
 from heads.base.files import atomic_path
-from heads.base.names import ACCURACY, FIDELITY, REFERENCES
+from heads.base.names import ACCURACY, FIDELITY, NO_TREES, REFERENCES
 from heads.tables.reading import SCORED, Frames
 
 STYLE = Path(__file__).parents[2] / "report" / "style.mplstyle"
@@ -130,6 +130,11 @@ def seed_note(frame: pd.DataFrame) -> str:
     """The note in the title of a figure that shows only the first of several seeds."""
     seeds = frame["seed"].nunique()
     return f", first of {seeds} seeds" if seeds > 1 else ""
+
+
+def trees_note(roles: pd.DataFrame) -> str:
+    """The note in the title of a figure of functions whose heads were measured on sentences without trees."""
+    return ", none measured as syntactic" if (roles["trees"] == NO_TREES).any() else ""
 
 
 def spread_note(frame: pd.DataFrame) -> str:

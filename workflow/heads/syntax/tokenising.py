@@ -58,9 +58,12 @@ def words_of_text(line: str) -> Sentence:
 
 
 def read_text(path: Path) -> list[Sentence]:
-    """The words of each line of a text. Raises UserError naming the first line without any."""
-    sentences = [words_of_text(line) for line in read_lines(path)]
-    empty = next((number for number, sentence in enumerate(sentences, 1) if not sentence.tokens), None)
+    """The words of each sentence of a text, one per line or, in examples, several separated by tabs.
+
+    Raises UserError naming the first line with a sentence without words.
+    """
+    lines = [[words_of_text(sentence) for sentence in line.split("\t")] for line in read_lines(path)]
+    empty = next((number for number, line in enumerate(lines, 1) if not all(one.tokens for one in line)), None)
     if empty:
         raise UserError(f"{path}, line {empty} has no words: remove it.")
-    return sentences
+    return [sentence for line in lines for sentence in line]

@@ -177,8 +177,10 @@ def functions_left(evidence: Evidence, share: float) -> Finding:
     """The number of the unpruned model's kinds of function that the encoder-only model nearest to `share` still has.
 
     On a tie, the larger model counts. chance: the probability that heads kept at random include every one of these
-    kinds.
+    kinds. Not measured without syntactic roles, since one of the kinds is unknown.
     """
+    if "syntactic" not in evidence.roles_with_cases:
+        return NOT_MEASURED
     pruned = evidence.pruned("enc_self")
     groups = {role: evidence.with_role(role)[0] for role in FUNCTIONS}
     own = [role for role, heads in groups.items() if heads]

@@ -26,9 +26,12 @@ from heads.tables.verdicts import NOT_MEASURED, Finding
 
 
 def specialised_last(evidence: Evidence) -> Finding:
-    """Rank correlation of having any function with the share of the encoder-only lambdas that a head survives."""
+    """Rank correlation of having any function with the share of the encoder-only lambdas that a head survives.
+
+    Not measured without syntactic roles, since a head without any function may have one of these.
+    """
     heads = evidence.baseline_functions.dropna(subset="gate_survival_enc_self")
-    if not len(heads):
+    if not len(heads) or "syntactic" not in evidence.roles_with_cases:
         return NOT_MEASURED
     special = (heads["function"] != "other").astype(float)
     rho, p = rank_correlation(special, heads["gate_survival_enc_self"], np.zeros(len(heads), int))

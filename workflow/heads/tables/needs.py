@@ -51,7 +51,9 @@ NEEDS: dict[str, Need] = {
         BOTH, dict.fromkeys(("baseline", "gates", "scratch", "selected"), TRAINED), driven=True, tasks=TRANSLATORS
     ),
     "spare": Need(BOTH, dict.fromkeys(("baseline", "pruned"), (*SCORED, "model.json")), driven=True, tasks=TRANSLATORS),
-    "dependencies": Need((), {"baseline": ("roles.tsv", "coverage.tsv")}, ("voita_table1_dependencies.csv",)),
+    "dependencies": Need(
+        (), {"baseline": ("roles.tsv", "coverage.tsv")}, ("voita_table1_dependencies.csv",), syntactic=True
+    ),
     "roles": Need(
         BOTH,
         dict.fromkeys(("baseline", "pruned", "scratch"), ("roles.tsv", "model.json", "coverage.tsv")),

@@ -9,12 +9,15 @@ from collections.abc import Collection
 
 import pandas as pd
 
-from heads.base.names import MEAN
+from heads.base.names import MEAN, NO_TREES
 from heads.tables.picking import first_of, run_order
 from heads.tables.reading import RUN_COLUMNS, Frames
 
 FUNCTIONS = ("positional", "positional_and_syntactic", "syntactic", "rare", "other")
 """Every encoder head has exactly one, as in Fig 8 of the paper."""
+
+OF_TREES = ("positional_and_syntactic", "syntactic")
+"""Those that no head is measured for without trees."""
 
 HEAD_COLUMNS = (*RUN_COLUMNS, "layer", "head")
 NONE = "none"
@@ -55,8 +58,11 @@ def head_functions(frames: Frames) -> pd.DataFrame:
 
 
 def count_functions(frames: Frames) -> pd.DataFrame:
-    """The number of encoder heads with each function, with `several` roles, and `reaching` one by accuracy, by run."""
-    model = frames["model.json"]
+    """The number of encoder heads with each function, with `several` roles, and `reaching` one by accuracy, by run.
+
+    Without trees, the numbers of syntactic heads are missing; some `positional` and `other` heads may be syntactic.
+    """
+    model, roles = frames["model.json"], frames["roles.tsv"]
     encoder = model[model["attention"] == "enc_self"].groupby(list(RUN_COLUMNS), sort=False)["live"]
     counts = encoder.agg(live="sum", of="size")
     heads = head_functions(frames)
@@ -64,7 +70,10 @@ def count_functions(frames: Frames) -> pd.DataFrame:
     kinds |= {"several": heads["held"] > 1, "reaching": heads["reaching"] == 1}
     for name, are in kinds.items():
         counts[name] = heads[are].groupby(list(RUN_COLUMNS)).size().reindex(counts.index, fill_value=0)
-    return run_order(counts.reset_index())
+    counts = counts.reset_index()
+    without = counts["experiment"].isin(roles[roles["trees"] == NO_TREES]["experiment"])
+    counts[list(OF_TREES)] = counts[list(OF_TREES)].mask(without)
+    return run_order(counts)
 
 
 def role_drift(frames: Frames) -> pd.DataFrame:
