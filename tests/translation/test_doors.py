@@ -19,10 +19,12 @@ from heads.base.marian import CONFIG, INDEX, WEIGHTS
 from heads.formats.marian_file import write
 from heads.model.folder import load_model
 from heads.model.folder import save_folder as save_ours
+from heads.translation.downloads import folder_of
 from heads.translation.opening import READERS, Wishes, import_any
 from marian_files import small_file
 from marian_models import SENTENCES, changed, save_marian, save_tokeniser, segmenter
 from model_folders import Experiment
+from small_server import serving_folder
 
 FAMILIES = ("marian", "nllb", "bart", "mbart25", "bert")
 READ = {"bert": "bert.encoder.layer.1.attention.self.key.weight"}
@@ -229,14 +231,47 @@ def test_a_file_that_git_lfs_left_out_is_named_whichever_it_is(theirs: Path) -> 
     assert taken(theirs), "what is not read may be left out"
 
 
-NEEDED = {"bert": "tokenizer.json", "marian": "source.spm", "bart": "merges.txt"}
-
-
 def test_a_file_that_is_only_there_packed_is_to_be_unpacked(theirs: Path) -> None:
-    for name in (WEIGHTS, CONFIG, NEEDED.get(theirs.name, "sentencepiece.bpe.model")):
+    for name in [path.name for path in theirs.iterdir() if path.name != "README.md"]:
         (theirs / name).rename(theirs / f"{name}.gz")
-        assert refused(theirs).endswith(f": unpack {name}.gz.")
+        assert refused(theirs) == f"{theirs} has no {name}: unpack {name}.gz."
         (theirs / f"{name}.gz").rename(theirs / name)
+    shutil.copyfile(theirs / CONFIG, theirs / f"{CONFIG}.gz")
+    assert taken(theirs), "what is there unpacked too is read"
+
+
+def test_a_packed_shard_is_to_be_unpacked(good: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(good / "bert", tmp_path / "bert")
+    write_json(folder / INDEX, {"weight_map": {"bert.pooler.dense.bias": "model-1.safetensors"}})
+    (folder / "model-1.safetensors.zst").touch()
+    assert refused(folder).endswith(": unpack model-1.safetensors.zst.")
+
+
+def test_heads_that_were_cut_out_are_read_in_a_bert_alone(theirs: Path) -> None:
+    changed(theirs / CONFIG, pruned_heads={})
+    assert taken(theirs)
+    shutil.rmtree(theirs.parent / "ours")
+    changed(theirs / CONFIG, pruned_heads={"0": [1]})
+    told = f"{theirs / CONFIG} has pruned_heads, which only a BERT can have: give the model with all its heads."
+    assert (refused(theirs) == told) is (theirs.name != "bert")
+
+
+def test_on_the_hub_an_adapter_and_a_quantised_model_are_refused_before_their_weights_are_fetched(
+    good: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    files = tmp_path / "site/lab/small/resolve/main"
+    files.mkdir(parents=True)
+    write_json(files / "adapter_config.json", {"peft_type": "LORA"})
+    with serving_folder(tmp_path / "site") as hub:
+        with pytest.raises(UserError, match=r"^lab/small is an adapter, not a whole model: load its base model"):
+            folder_of(Path("lab/small"), hub)
+        shutil.copyfile(good / "bert" / CONFIG, files / CONFIG)
+        changed(files / CONFIG, quantization_config={"quant_method": "gptq"})
+        with pytest.raises(UserError, match=r"^lab/small/config\.json has a quantization_config \(gptq\): only"):
+            folder_of(Path("lab/small"), hub)
+    assert not [*(tmp_path / "cache/heads/hub/lab").iterdir()]
 
 
 def student(folder: Path) -> Path:

@@ -25,15 +25,14 @@ def refuse_pointers(paths: Iterable[Path]) -> None:
             raise UserError(f"{path} is a pointer of Git LFS, not the file itself: run git lfs pull in {path.parent}.")
 
 
-def packed_files(folder: Path, *endings: str) -> list[Path]:
-    """The packed files of a folder whose unpacked ones are missing; with endings, those of files that end so."""
-    found = [path for path in sorted(folder.glob("*")) if path.suffix in PACKED]
-    missing = [path for path in found if not path.with_suffix("").exists()]
-    return [path for path in missing if not endings or path.with_suffix("").name.endswith(endings)]
+def packed_files(folder: Path, *names: str) -> list[Path]:
+    """The packed files of a folder whose unpacked ones, of these names (which may have a *), are missing."""
+    found = [path for path in sorted(folder.glob("*")) if path.suffix in PACKED and not path.with_suffix("").exists()]
+    return [path for path in found if any(path.with_suffix("").match(name) for name in names)]
 
 
-def way_to(folder: Path, *endings: str) -> str:
-    """What to do about a missing file, which `endings` are of, if known: unpack it, or copy it."""
-    if packed := packed_files(folder, *endings):
+def way_to(folder: Path, name: str = "*") -> str:
+    """What to do about a missing file of this name: unpack it, or copy it."""
+    if packed := packed_files(folder, name):
         return f"unpack {', '.join(path.name for path in packed)}"
     return "copy it from where the model is from"

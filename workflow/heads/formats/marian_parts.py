@@ -24,8 +24,7 @@ SEGMENTER = ".spm"
 OPTIMIZER = ".optimizer.npz"
 """Ending of the file with an optimizer's state, which Marian writes beside the model that it trains."""
 MODELS = (".bin", ".npz")
-SHORTLISTS = "lex"
-"""Beginning of the names of shortlists."""
+SHORTLISTS = "lex*.bin"
 SOURCES, TARGETS = ("src", "source"), ("trg", "tgt", "target")
 """Beginnings of the names of separate source and target vocabularies."""
 
@@ -45,7 +44,7 @@ def is_marian(place: Path) -> bool:
     if (place / CONFIG).is_file() or not place.is_dir():
         return _is_model(place)
     pointers = (path for path in place.iterdir() if path.suffix in MODELS and is_pointer(path))
-    return bool(_models(place) or packed_files(place, *MODELS) or any(pointers))
+    return bool(_models(place) or packed_files(place, *(f"*{ending}" for ending in MODELS)) or any(pointers))
 
 
 def find_parts(place: Path) -> MarianParts:
@@ -154,7 +153,7 @@ def _shortlist(folder: Path) -> Path | None:
     """The only shortlist in binary form, or the only one that settings name; None if there is not just one."""
     named = {path for paths in _listed(folder, "shortlist") for path in paths if is_shortlist(path)}
     found = sorted(named) or [path for path in sorted(folder.glob("*.bin")) if is_shortlist(path)]
-    packed = [path for path in packed_files(folder, ".bin") if path.name.startswith(SHORTLISTS)]
+    packed = packed_files(folder, SHORTLISTS)
     if packed and not found:
         raise UserError(f"{folder} has its shortlist packed: unpack {_names(packed)}.")
     return found[0] if len(found) == 1 else None

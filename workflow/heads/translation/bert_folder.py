@@ -11,10 +11,9 @@ from typing import Any
 
 from torch import Tensor
 
-from heads.base.bert import ENCODERS, MODULES, POOLING, VOCAB, WORD_PIECES, files_of, not_there
+from heads.base.bert import DESCRIBING, ENCODERS, MODULES, POOLING, VOCAB, WORD_PIECES, not_there
 from heads.base.files import UserError
 from heads.base.marian import CONFIG, TOKENIZER
-from heads.base.stand_ins import packed_files
 from heads.model.shape import POOLINGS
 from heads.text.wordpieces import library
 from heads.translation.marian_folder import check_numbers, read_config, read_object
@@ -85,7 +84,7 @@ def read_bert(folder: Path) -> BertFolder:
     """
     if not folder.is_dir():
         raise UserError(not_there(folder))
-    config = {**DEFAULTS, **read_config(folder, files_of(folder), pruned=True)}
+    config = {**DEFAULTS, **read_config(folder, DESCRIBING, pruned=True)}
     for key, known in ONLY.items():
         if config.get(key) not in known:
             said, only = repr(config.get(key, "nothing")), " or ".join(map(repr, known))
@@ -124,9 +123,7 @@ def _of_words(folder: Path) -> dict[str, Any]:
     try:
         subwords = path.read_text(encoding="utf-8").splitlines()
     except OSError:
-        packed = packed_files(folder, WORD_PIECES, VOCAB)
-        way = f"unpack {packed[0].name}" if packed else "copy one from the same model"
-        raise UserError(f"{folder} has neither {WORD_PIECES} nor {VOCAB}: {way}.") from None
+        raise UserError(f"{folder} has neither {WORD_PIECES} nor {VOCAB}: copy one from the same model.") from None
     except ValueError as error:
         raise UserError(f"{path} is not UTF-8 ({error}): copy it again.") from None
     tokenizer = read_object(folder / TOKENIZER, {})

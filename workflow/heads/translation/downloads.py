@@ -19,9 +19,10 @@ import json
 import re
 import shutil
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -33,6 +34,7 @@ from heads.base.packaged import NAME, cache_of, cache_of_hub, not_there, place_o
 from heads.base.seals import sha256_of
 from heads.translation.export import new_folder
 from heads.translation.marian_folder import read_object
+from heads.translation.saved_weights import ADAPTER, MERGE, refuse_quantised
 
 SERVER = "https://firefox.settings.services.mozilla.com/v1"
 RECORDS = "buckets/main/collections/translations-models/records"
@@ -146,15 +148,21 @@ def folder_of(pretrained: Path, hub: str = HUB) -> Path:
         return pretrained
     if place.is_dir():
         return place
-    files = f"{hub}/{name}/resolve/main"
     with new_folder(place) as folder:
+        get = partial(_fetch_from_hub, f"{hub}/{name}/resolve/main", folder)
         kind, file = marian, CONFIG
         try:
-            fetch(f"{files}/{file}", folder / file, sha256=None, attempts=2)
-            model_type = read_object(folder / file).get("model_type")
-            kind = bert if model_type == "bert" else fairseq if fairseq.fits(folder) else marian
+            get(CONFIG)
+        except UserError as error:
+            if isinstance(error, Absent) and _is_there(get, ADAPTER[0]):
+                raise UserError(f"{name} is an adapter, not a whole model: {MERGE}.") from error
+            raise UserError(f"{kind.not_there(pretrained)} ({error})") from error
+        config = read_object(folder / CONFIG)
+        refuse_quantised(pretrained / CONFIG, config)
+        kind = bert if config.get("model_type") == "bert" else fairseq if fairseq.fits(folder) else marian
+        try:
             for file in kind.FROM_HUB:
-                fetch(f"{files}/{file}", folder / file, sha256=None, attempts=2)
+                get(file)
         except UserError as error:
             if file == WEIGHTS and isinstance(error, Absent):
                 raise UserError(
@@ -163,6 +171,18 @@ def folder_of(pretrained: Path, hub: str = HUB) -> Path:
                 ) from error
             raise UserError(f"{kind.not_there(pretrained)} ({error})") from error
         for file in kind.FROM_HUB_IF_THERE:
-            with suppress(Absent):
-                fetch(f"{files}/{file}", folder / file, sha256=None, attempts=2)
+            _is_there(get, file)
     return place
+
+
+def _fetch_from_hub(files: str, folder: Path, file: str) -> None:
+    """Fetch a file of a model into a folder. Raises UserError, Absent if the hub does not have it."""
+    fetch(f"{files}/{file}", folder / file, sha256=None, attempts=2)
+
+
+def _is_there(get: Callable[[str], None], file: str) -> bool:
+    """Fetch a file, and return whether the hub has it."""
+    with suppress(Absent):
+        get(file)
+        return True
+    return False

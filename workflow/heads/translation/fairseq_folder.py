@@ -12,11 +12,10 @@ from typing import Any
 
 import sentencepiece
 
-from heads.base.fairseq import CLASSES, LISTS, MERGES, SEGMENTER, files_of
+from heads.base.fairseq import CLASSES, DESCRIBING, LISTS, MERGES, SEGMENTER
 from heads.base.files import UserError
 from heads.base.marian import CONFIG, GENERATION, TOKENIZER, VOCAB
 from heads.base.names import SIDES
-from heads.base.stand_ins import way_to
 from heads.translation.marian_folder import DEFAULTS as MARIAN
 from heads.translation.marian_folder import (
     SHARES,
@@ -102,7 +101,7 @@ def described_folder(folder: Path, languages: tuple[str, str] = ("", "")) -> Fai
     missing there, or unknown.
     """
     path = folder / CONFIG
-    config = read_config(folder, files_of(folder))
+    config = read_config(folder, DESCRIBING)
     kind = config["model_type"]
     config = {**DEFAULTS[kind], **config}
     check_numbers(path, config, (*WHOLE, "max_position_embeddings"), SHARES)
@@ -145,9 +144,9 @@ def _subwords(folder: Path) -> list[str]:
         for name in (SEGMENTER, MERGES):
             if (folder / name).is_file():
                 return read_vocabulary(folder / VOCAB)
-        raise UserError(f"{folder} has neither {SEGMENTER} nor {MERGES}: {way_to(folder, SEGMENTER, MERGES)}.")
+        raise UserError(f"{folder} has neither {SEGMENTER} nor {MERGES}: copy it from where the model is from.")
     if not (folder / SEGMENTER).is_file():
-        raise UserError(f"{folder} has no {SEGMENTER}: {way_to(folder, SEGMENTER)}.")
+        raise UserError(f"{folder} has no {SEGMENTER}: copy it from where the model is from.")
     processor = sentencepiece.SentencePieceProcessor()
     try:
         processor.load_from_serialized_proto((folder / SEGMENTER).read_bytes())

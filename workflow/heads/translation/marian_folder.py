@@ -13,7 +13,7 @@ from torch import Tensor
 
 from heads.base import marian
 from heads.base.files import UserError
-from heads.base.stand_ins import refuse_pointers, way_to
+from heads.base.stand_ins import packed_files, refuse_pointers, way_to
 from heads.model.encoder import Encoder
 from heads.translation.saved_weights import SavedWeights, refuse_adapter, refuse_quantised
 
@@ -75,7 +75,7 @@ def read_marian(folder: Path) -> MarianFolder:
     """
     if not folder.is_dir():
         raise UserError(marian.not_there(folder))
-    config = read_config(folder, marian.files_of(folder))
+    config = read_config(folder, marian.DESCRIBING)
     if config.get("model_type") != "marian":
         kind = config.get("model_type", "a model of unknown type")
         raise UserError(
@@ -84,7 +84,7 @@ def read_marian(folder: Path) -> MarianFolder:
         )
     for name in marian.NEEDED:
         if not (folder / name).is_file():
-            raise UserError(f"{folder} has no {name}: {way_to(folder, name)}.")
+            raise UserError(f"{folder} has no {name}: copy it from where the model is from.")
     config = {**DEFAULTS, **config}
     check_numbers(folder / marian.CONFIG, config, WHOLE, SHARES)
     separate = read_object(folder / marian.TOKENIZER, {}).get("separate_vocabs", False)
@@ -99,14 +99,17 @@ def read_marian(folder: Path) -> MarianFolder:
     )
 
 
-def read_config(folder: Path, files: Sequence[Path], *, pruned: bool = False) -> dict[str, Any]:
-    """The config.json of a folder that transformers wrote, of which an import reads these files.
+def read_config(folder: Path, names: Sequence[str], *, pruned: bool = False) -> dict[str, Any]:
+    """The config.json of a folder that transformers wrote, of which an import reads the files of these names.
 
     pruned: whether a model may come with heads that were removed. Raises UserError for an adapter, a quantised model,
-    heads that were removed, and files that are pointers of Git LFS or missing.
+    heads that were removed, and files that are packed or pointers of Git LFS.
     """
     refuse_adapter(folder)
-    refuse_pointers(files)
+    refuse_pointers(folder / name for name in names)
+    for name in names:
+        if packed := packed_files((folder / name).parent, Path(name).name):
+            raise UserError(f"{folder} has no {name}: unpack {packed[0].name}.")
     path = folder / marian.CONFIG
     config = read_object(path)
     refuse_quantised(path, config)

@@ -157,7 +157,8 @@ def _opened(path: Path) -> Iterator[Any]:
         with safe_open(path, framework="pt") as stream:
             yield stream
     except (SafetensorError, OSError) as error:
-        raise UserError(f"{path} is missing or damaged ({error}): copy it again.") from None
+        way = "copy it again" if path.exists() else way_to(path.parent, path.name)
+        raise UserError(f"{path} is missing or damaged ({error}): {way}.") from None
 
 
 def weight_called(folder: Path, tensors: Mapping[str, Tensor], name: str) -> Tensor:
