@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from heads.base.files import UserError, read_lines, write_text
-from heads.cli._flags import add_device_arguments, add_model_argument, languages_of
+from heads.cli._flags import add_device_arguments, add_model_argument, add_tokeniser_argument, languages_of
 from heads.one_model.inspecting import inspect, progress
 from heads.one_model.measuring import STEPS, Text
 
@@ -19,6 +19,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("text", type=Path, help="text to read, one sentence or example per line")
     parser.add_argument("-o", "--output", type=Path, required=True, help="page to write, such as heads.html")
     parser.add_argument("--references", type=Path, help="translations or labels of the text; default: the model's own")
+    add_tokeniser_argument(parser)
     parser.add_argument("--trees", type=Path, help="treebank of the source language, CoNLL-U, for syntactic heads")
     parser.add_argument(
         "--stanza", default="", metavar="LANGUAGE", help="parse the text with Stanza's models instead, such as en"
@@ -60,6 +61,7 @@ def run(arguments: argparse.Namespace) -> None:
             causal=arguments.causal,
             prefix=arguments.prefix,
             languages=languages_of(arguments),
+            tokenize=arguments.tokenize,
             device=arguments.device,
             threads=arguments.threads,
             report=report,

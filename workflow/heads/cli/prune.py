@@ -10,14 +10,17 @@ from functools import partial
 from pathlib import Path
 
 from heads.base.files import UserError, read_lines, write_text
-from heads.cli._flags import add_device_arguments, add_model_argument, languages_of
+from heads.cli._flags import add_device_arguments, add_model_argument, add_tokeniser_argument, languages_of
 from heads.one_model.inspecting import shown_name
 from heads.one_model.prune_report import pruned_page, report_lines, wish_of
 from heads.one_model.shrinking import heads_of, shrunk, speed_won
 from heads.one_model.workplace import Workplace, fingerprint_of, splits_of
+from heads.text.encoding import vocabulary_of
 from heads.translation.encoders_alone import export_any
 from heads.translation.export import FORMATS
+from heads.translation.model_folder import VOCABULARIES, vocabulary_folder
 from heads.translation.opening import opened
+from heads.translation.text_scores import tokeniser_of
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -33,6 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--format", choices=FORMATS, default=FORMATS[0], help="format to write; default: folder, our own"
     )
+    add_tokeniser_argument(parser)
     parser.add_argument("--sentences", type=int, default=20000, help="the most sentences of the text to use (20000)")
     parser.add_argument("--updates", type=int, default=400, help="updates of the training with gates (400)")
     add_device_arguments(parser)
@@ -43,14 +47,16 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.output.exists():
         raise UserError(f"{arguments.output} is already there: delete it or give another folder.")
     wish, lines = wish_of(arguments.keep, arguments.loss, arguments.updates), read_lines(arguments.text)
-    splits = splits_of(lines, arguments.sentences)
+    tokeniser_of((), arguments.tokenize)  # raises at once what is wrong with it
     languages = languages_of(arguments)
     report = partial(print, file=sys.stderr, flush=True)
     with opened(arguments.model, arguments.prefix, languages=languages) as folder:
+        splits = splits_of(lines, arguments.sentences, vocabulary_of(vocabulary_folder(folder) / VOCABULARIES[0]))
         wish.sizes(heads_of(folder, wish.scope))
         asked = {"model": arguments.model, "text": fingerprint_of(splits), "updates": wish.updates}
         asked |= {"languages": " ".join(languages)} if any(languages) else {}
-        place = Workplace(arguments.output.with_name(f".{arguments.output.name}.unfinished"), asked)
+        unfinished = arguments.output.with_name(f".{arguments.output.name}.unfinished")
+        place = Workplace(unfinished, asked, arguments.tokenize)
         place.lay_out(folder)
     place.answer(splits, arguments.device, report)
     smaller, lost, tried = shrunk(place, wish, arguments.device, arguments.threads, report)

@@ -10,12 +10,14 @@ from typing import TextIO
 import pandas as pd
 
 from heads.base.files import UserError
+from heads.base.names import AUTO
 from heads.explore.page import page
 from heads.one_model.measuring import Measuring, Text
 from heads.one_model.page import content_of, notes_of, table_of
 from heads.training.devices import pick
 from heads.translation.opening import NO_LANGUAGES, opened
 from heads.translation.stream import Report
+from heads.translation.text_scores import tokeniser_of
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,7 @@ def inspect(
     causal: bool = False,
     prefix: str = "",
     languages: tuple[str, str] = NO_LANGUAGES,
+    tokenize: str = AUTO,
     device: str = "auto",
     threads: int = 1,
     report: Report = lambda _: None,
@@ -56,14 +59,17 @@ def inspect(
     Stanza models parse the sentences if no trees are given. shown: numbers, from 1, of the sentences whose attention
     the page shows. masked: the number of sentences on which each head is masked alone. causal: fit causal gates as
     well (Nam et al. 2025), which takes minutes more. prefix: text before each source sentence. languages: source and
-    target language, by the names that a multilingual model uses. Raises UserError for a model or text that cannot be
+    target language, by the names that a multilingual model uses. tokenize: sacrebleu's name of a tokeniser for BLEU; by
+    default the one for the script of the references. Raises UserError for a model, text or tokeniser that cannot be
     used.
     """
     if not sentences:
         raise UserError("The text is empty: give a file with one sentence per line.")
     if references is not None and len(references) != len(sentences):
         raise UserError(f"The text has {len(sentences)} lines and its references {len(references)}: give one per line.")
-    text = Text(sentences, references, Path(trees) if trees else None, stanza, shown, masked=masked, causal=causal)
+    tokeniser_of((), tokenize)  # raises at once what is wrong with it
+    treebank = Path(trees) if trees else None
+    text = Text(sentences, references, treebank, stanza, shown, masked=masked, causal=causal, tokeniser=tokenize)
     name = shown_name(str(model))
     with opened(str(model), prefix, languages=languages) as folder:
         measured = Measuring(folder, text, pick(device, threads), report).measure()

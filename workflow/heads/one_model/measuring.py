@@ -25,7 +25,7 @@ from heads.analysis.role_trees import Treebank, read_treebank, roles_on_trees
 from heads.analysis.roles import frequency_ranks
 from heads.base.bootstrap import interval
 from heads.base.files import UserError, as_written
-from heads.base.names import REFERENCES, UNPRUNED
+from heads.base.names import AUTO, REFERENCES, UNPRUNED
 from heads.config.analyses import (
     AblationSettings,
     AlignmentHeadsSettings,
@@ -39,12 +39,13 @@ from heads.model.sublayers import Gates
 from heads.model.transformer import Transformer
 from heads.one_model.answering import answered_by, maps_of_any, score_of_answers
 from heads.syntax.pharaoh import Lines
-from heads.syntax.tokenising import words_of_text
+from heads.syntax.tokenising import check_words, words_of_text
 from heads.text.batches import Batch, Pairs, measured_pairs
 from heads.text.encoding import Encodes, opened, vocabulary_of
 from heads.text.vocabulary import Tokens, Vocabulary
 from heads.translation.model_folder import VOCABULARIES, vocabulary_folder
 from heads.translation.stream import Report
+from heads.translation.text_scores import tokeniser_of
 
 INTERVAL = ("bleu_change_low", "bleu_change_high")
 """Columns of the 95 % interval of what masking a head changes, by paired bootstrap over sentences."""
@@ -87,6 +88,8 @@ class Text:
     """The number of sentences on which each head is masked alone."""
     causal: bool = False
     """Whether causal gates are fitted as well."""
+    tokeniser: str = AUTO
+    """Of BLEU, as in `tokeniser_of`."""
 
 
 class Measuring:
@@ -100,6 +103,7 @@ class Measuring:
         self.source, self.target = vocabulary_of(own / VOCABULARIES[0]), opened(own / VOCABULARIES[1])
         self.tokens = tokens_of(text.sentences, self.source)
         self.references: Sequence[str] = []
+        self.tokeniser = text.tokeniser
         # Defaults for facts about the training that exported folders do not have.
         facts = {"dev_loss": None, "total_updates": 0, **facts_of(model_folder)}
         self.files: dict[str, Any] = {FACTS: facts}
@@ -138,7 +142,7 @@ class Measuring:
 
     def answers(self, search: AblationSettings, *, much_alike: bool = False) -> tuple[Translate, Answers, Metric]:
         """A function that answers the text under given gates, the references, and the metric."""
-        text = EncodedText(self.tokens, self.references, self.target)
+        text = EncodedText(self.tokens, self.references, self.target, self.tokeniser)
         return answers_of(self.model, self.device, text, search, much_alike=much_alike)
 
     def _score(self) -> None:
@@ -146,7 +150,9 @@ class Measuring:
         answers = answered_by(self.model, self.tokens, self.target, self.device)
         given = self.text.references
         self.references = answers if given is None else given
-        name, score = score_of_answers(self.model.shape, answers, self.references)
+        if isinstance(self.target, Vocabulary):
+            self.tokeniser = tokeniser_of(self.references, self.text.tokeniser)
+        name, score = score_of_answers(self.model.shape, answers, self.references, tokeniser=self.tokeniser)
         self.files[f"{name}.json"] = {**score, "against": UNPRUNED if given is None else REFERENCES}
 
     def _confidence(self) -> None:
@@ -160,6 +166,7 @@ class Measuring:
         else:
             words = [words_of_text(one) for line in self.text.sentences for one in line.split("\t")]
             if self.text.stanza:
+                check_words("The text", self.text.sentences)
                 from heads.syntax.parsing import open_models, own_models, parse  # Stanza may not be installed
 
                 models, made_by = open_models(own_models(), self.text.stanza, self.device), "stanza"

@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 from heads.base.files import UserError, read_lines, write_lines, write_tsv
-from heads.base.names import SIDES
+from heads.base.names import AUTO, SIDES
 from heads.base.provenance import provenance
 from heads.base.seals import sha256_of
 from heads.base.targets import Target
@@ -32,6 +32,7 @@ from heads.training.evaluation import classification, evaluation, fidelity
 from heads.training.loop import Evaluate, Pruning, Training, train
 from heads.training.optimizers import NO_NEW_WEIGHTS, NewWeights
 from heads.training.schedule import TrainingPlan
+from heads.translation.text_scores import tokeniser_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,5 +165,6 @@ def _evaluation(job: Job, model: Encoder, settings: TrainingSettings, first: Enc
         return partial(fidelity, pairs, first, settings, job.device)
     if model.shape.classifies:
         return partial(classification, pairs, settings, job.device)
-    vocabulary = vocabulary_of(job.data / "target.model")
-    return partial(evaluation, pairs, read_lines(job.references), vocabulary, settings, job.device)
+    vocabulary, references = vocabulary_of(job.data / "target.model"), read_lines(job.references)
+    tokeniser = tokeniser_of(references) if settings.dev_bleu_sentences else AUTO
+    return partial(evaluation, pairs, references, vocabulary, settings, job.device, tokeniser=tokeniser)
