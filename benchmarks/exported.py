@@ -64,6 +64,7 @@ def main() -> None:
     parser.add_argument("--beam", type=int, default=4)
     parser.add_argument("--length-penalty", type=float, default=1.0, help="exponent of the length")
     parser.add_argument("--turns", type=int, default=3)
+    parser.add_argument("--tokenize", default="13a", help="sacrebleu's tokeniser, such as zh for Chinese (13a)")
     arguments = parser.parse_args()
     source, reference = lines_of(arguments.source), lines_of(arguments.reference)
     models = [Exported(folder) for folder in arguments.folders]
@@ -72,7 +73,8 @@ def main() -> None:
             model.translate(source, arguments.beam, arguments.length_penalty)
     print("folder\theads\tweights\tMB\tBLEU\tCPU_seconds\tratio")
     for model in models:
-        bleu, seconds = sacrebleu.corpus_bleu(model.translations, [reference]).score, min(model.seconds)
+        score = sacrebleu.corpus_bleu(model.translations, [reference], tokenize=arguments.tokenize)
+        bleu, seconds = score.score, min(model.seconds)
         size = (model.folder / "model.bin").stat().st_size / 1e6
         cells = (model.heads, model.translator.compute_type, f"{size:.1f}", f"{bleu:.2f}", f"{seconds:.1f}")
         print(model.folder.name, *cells, f"{min(models[0].seconds) / seconds:.2f}", sep="\t")

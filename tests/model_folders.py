@@ -56,16 +56,16 @@ class Experiment:
         return Tokens(self.bpe / "test.source.safetensors")
 
 
-def write_experiment(folder: Path) -> Experiment:
-    """Write an experiment named like `folder`."""
+def write_experiment(folder: Path, source: Sequence[str] = SOURCE, target: Sequence[str] = TARGET) -> Experiment:
+    """Write an experiment named like `folder`, with these sentences on its two sides."""
     runs = ("baseline/seed-1", "gates/all/lam-0.2/seed-1", "pruned/all/lam-0.2/seed-1")
     made = Experiment(folder / "bpe", *(folder / run for run in runs))
     settings = BpeSettings(source_subwords=70, target_subwords=60, character_coverage=1.0, train_sentences=1000, seed=3)
-    for side, sentences in (("source", SOURCE), ("target", TARGET)):
+    for side, sentences in (("source", source), ("target", target)):
         text = folder / f"{side}.txt"
-        write_text(text, "\n".join(sentences * 40) + "\n")
+        write_text(text, "\n".join([*sentences] * 40) + "\n")
         train_bpe(text, made.bpe / f"{side}.model", settings, SUBWORDS[side])
-    write_text(folder / "few.txt", "\n".join(SOURCE * 3) + "\n")
+    write_text(folder / "few.txt", "\n".join([*source[:3]] * 3) + "\n")
     vocabulary = Vocabulary(made.bpe / "source.model")
     encode_file(folder / "few.txt", vocabulary, made.bpe / "test.source.safetensors")
     model = opinionated(seed=1)

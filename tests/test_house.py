@@ -278,7 +278,10 @@ def run(flags: argparse.Namespace):
     assert not wrong
 
 
-SHARED_BY_COMMANDS = {"cli._flags": r"add_\w+_arguments?|languages_of|settings_of", "cli._job": "job_of"}
+SHARED_BY_COMMANDS = {
+    "cli._flags": r"add_\w+_arguments?|languages_of|settings_of|tokeniser_named",
+    "cli._job": "job_of",
+}
 """What commands share: flags, and the job that the flags of a training describe together."""
 
 

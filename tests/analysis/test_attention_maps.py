@@ -126,6 +126,13 @@ def test_only_sentences_of_fitting_length_are_shown() -> None:
     assert [words.number for words in picked] == [1, 2, 4]
 
 
+def test_sentences_without_blanks_are_long_enough_by_letters_and_short_enough_by_subwords() -> None:
+    sizes = [(4, 2), (6, 3), (7, 5), (7, 6), (3, 3)]
+    given = [replace(sentence(n, *size), forms=tuple("我们都喜欢猫咪"[: size[0]])) for n, size in enumerate(sizes)]
+    picked = sentences_to_show(given, MapsSettings(sentences=9, min_words=4, max_words=5))
+    assert [words.number for words in picked] == [0, 1, 2]
+
+
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """A model, a vocabulary, trees and a token file, as earlier stages leave them."""

@@ -20,8 +20,8 @@ from heads.model.shape import Head, ModelShape
 from heads.model.sublayers import Gates
 from heads.model.transformer import Transformer
 from heads.pruning.selection import random_scores
-from heads.translation.beam_search import bleu, bleu_statistics
 from heads.translation.bleu import bleu_of
+from heads.translation.text_scores import bleu, bleu_statistics
 
 NewModel = Callable[..., Transformer]
 LIVE = {"enc_self": ((0, 2), ()), "dec_self": ((1,), (0, 1, 2)), "dec_enc": ((2,), (0, 1))}

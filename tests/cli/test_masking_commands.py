@@ -18,7 +18,8 @@ from heads.model.head_removal import attention_name
 from heads.model.shape import Head
 from heads.model.transformer import Transformer
 from heads.text.special_ids import EOS
-from heads.translation.beam_search import beam_search, bleu
+from heads.translation.beam_search import beam_search
+from heads.translation.text_scores import bleu
 from known_experiment import SETTINGS, Known, as_text, command, known_model, save
 
 SEARCH = {"beam": 2, "length_penalty": 0.6, "batch_tokens": 20}

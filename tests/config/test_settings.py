@@ -7,16 +7,17 @@ from typing import Any
 
 import pytest
 from plans import changed
+from sacrebleu.metrics import BLEU
 
 from heads.base.files import UserError
 from heads.base.methods import MEASURED_IN
-from heads.base.names import SCOPES
+from heads.base.names import SCOPES, TOKENISERS
 from heads.config.experiment import Experiment
 from heads.config.settings import STAGE_SECTIONS, merged, resolve, section, stage_settings
 from heads.config.sweep import choices, targets
 
 CLASSES: dict[str, Any] = {
-    name: one.annotation for name, one in Experiment.model_fields.items() if name not in ("corpus", "sweep")
+    name: one.annotation for name, one in Experiment.model_fields.items() if name not in ("corpus", "sweep", "tokenize")
 }
 
 
@@ -24,7 +25,7 @@ def test_every_section_but_the_sweep_is_told_to_some_stage_and_the_sweep_to_none
     told = {name for sections in STAGE_SECTIONS.values() for name in sections}
     assert told == set(CLASSES)
     experiment = resolve(config)["demo"]
-    assert set(experiment) - told == {"corpus", "sweep"}
+    assert set(experiment) - told == {"corpus", "sweep", "tokenize"}
     for stage in STAGE_SECTIONS:
         assert set(stage_settings(experiment, stage)) <= told
 
@@ -51,6 +52,23 @@ def test_a_stage_is_told_the_sections_that_its_command_reads_and_no_other(config
         )
         assert [expected["baseline"].pop(key) for key in of_imports] == ["", 0, "", 10.0, [], "", "", ""]
     assert stage_settings(experiment, stage) == expected
+
+
+def test_every_stage_that_computes_bleu_is_told_a_named_tokeniser_and_no_other_stage(config: dict[str, Any]) -> None:
+    config["experiments"]["multi30k"]["tokenize"] = "zh"
+    named, unnamed = resolve(config)["multi30k"], resolve(config)["demo"]
+    for stage in STAGE_SECTIONS:
+        path = Path(__file__).parents[2] / f"workflow/heads/cli/{COMMAND_OF.get(stage, stage)}.py"
+        asked = "tokeniser_named(arguments)" in path.read_text(encoding="utf-8")
+        assert stage_settings(named, stage).get("tokenize") == ("zh" if asked else None), stage
+        assert "tokenize" not in stage_settings(unnamed, stage), "what was made before this setting is not made again"
+
+
+def test_the_tokenisers_are_those_of_sacrebleu(config: dict[str, Any]) -> None:
+    assert set(TOKENISERS) == {"auto", *BLEU.TOKENIZERS}
+    config["experiments"]["demo"]["tokenize"] = "ja_mecab"
+    with pytest.raises(UserError, match=r"experiments\.demo\.tokenize .*ja-mecab"):
+        resolve(config)
 
 
 def test_every_experiment_of_the_project_resolves_and_fills_its_classes(config: dict[str, Any]) -> None:

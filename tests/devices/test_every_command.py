@@ -25,7 +25,9 @@ NEEDED = {"masking_curve": ("importance", "ablation")}
 """What commands on the CPU have to write first."""
 BY_STANZA = {"parser", "parser_model"}
 """Commands whose model is Stanza's."""
-NOT_OF_DEVICES = {"help", "prefix", "source_language", "target_language", "format"}
+NOT_OF_DEVICES = {
+    *("help", "prefix", "source_language", "target_language", "format", "labels", "tokenize", "max_subwords"),
+}
 """Flags for people that change only what is read before the model runs, or written after it."""
 pytestmark = pytest.mark.filterwarnings("ignore:Initializing zero-element tensors")
 

@@ -21,7 +21,7 @@ from heads.syntax import parsing
 from heads.syntax.attachment_scores import attachment_rows
 from heads.syntax.conllu import Sentence, Word, place, read_conllu, write_conllu
 from heads.syntax.parsing import evenly, open_models, parse, train_models
-from heads.syntax.tokenising import words_of_text
+from heads.syntax.tokenising import read_text, words_of_text
 from model_folders import SOURCE, write_experiment
 
 CPU = torch.device("cpu")
@@ -115,11 +115,23 @@ def test_a_parse_of_other_words_is_refused() -> None:
             "A well-known site : www.example.org/a?b=1 , or a.b@c.org .",
         ),
         ("the 1990s, 20th  at 12:30pm", "the 1990s , 20th at 12:30pm"),
+        ("我们在2024年用GitHub了。", "我 们 在 2024 年 用 GitHub 了 。"),
+        ("猫 don't 见", "猫 do n't 见"),
+        ("ฉันชอบแมว", "ฉั น ช อ บ แ ม ว"),
+        ("나는 고양이를 좋아한다.", "나는 고양이를 좋아한다 ."),
     ],
 )
 def test_english_text_is_cut_as_universal_dependencies_cut_it(line: str, words: str) -> None:
     sentence = words_of_text(line)
     assert [token.form for token in sentence] == words.split()
+
+
+def test_text_whose_words_no_blanks_separate_is_not_given_to_a_parser(tmp_path: Path) -> None:
+    write_lines(tmp_path / "text.zh", ["我们喜欢猫。", "The cat sleeps.", "他们在这里。"])
+    with pytest.raises(UserError, match=r"text\.zh has no blanks between words"):
+        read_text(tmp_path / "text.zh")
+    write_lines(tmp_path / "text.en", ["The old cat 猫 sleeps here.", "We all like 猫."])
+    assert [len(sentence) for sentence in read_text(tmp_path / "text.en")] == [7, 5]
 
 
 def test_words_of_a_text_stand_where_they_stood() -> None:

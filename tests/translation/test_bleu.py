@@ -8,8 +8,8 @@ from sacrebleu.metrics import BLEU
 
 from heads.__main__ import main
 from heads.base.files import read_json, read_lines, read_tsv, write_text
-from heads.translation.beam_search import bleu, bleu_statistics
 from heads.translation.bleu import COLUMNS, bleu_of
+from heads.translation.text_scores import bleu, bleu_statistics
 from model_folders import TARGET, write_experiment
 
 

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from heads.base.scripts import is_unspaced
 from heads.config.analyses import MapsSettings
 from heads.syntax.words import Arc, Words, on_words
 from heads.text.special_ids import BOS, EOS
@@ -53,18 +54,23 @@ class Classified:
 
 
 def sentences_to_show(sentences: Iterable[Words], settings: MapsSettings) -> list[Words]:
-    """The first sentences, up to `settings.sentences`, with between `min_words` and `max_words` words."""
-    fitting = (words for words in sentences if settings.min_words <= len(words) <= settings.max_words)
+    """The first sentences, up to `settings.sentences`, with between `min_words` and `max_words` words.
+
+    In a script without blanks between words, where each letter is one, subwords are counted for the maximum.
+    """
+    fitting = (words for words in sentences if _fits([words], settings))
     return list(islice(fitting, settings.sentences))
+
+
+def _fits(sentences: Sequence[Words], settings: MapsSettings) -> bool:
+    unspaced = is_unspaced("".join(form for words in sentences for form in words.forms))
+    most = sum(len(words.subwords) if unspaced else len(words) for words in sentences)
+    return settings.min_words <= sum(map(len, sentences)) and most <= settings.max_words
 
 
 def examples_to_show(examples: Iterable[Sequence[Words]], settings: MapsSettings) -> list[Words]:
     """The same for examples, by the words of all their sentences; each as the model reads it, see `framed`."""
-    fitting = (
-        framed(number, sentences)
-        for number, sentences in enumerate(examples)
-        if settings.min_words <= sum(map(len, sentences)) <= settings.max_words
-    )
+    fitting = (framed(number, sentences) for number, sentences in enumerate(examples) if _fits(sentences, settings))
     return list(islice(fitting, settings.sentences))
 
 

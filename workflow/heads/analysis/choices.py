@@ -4,11 +4,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from heads.analysis.ablation import Translate, gates_without
-from heads.analysis.metrics import ACCURACY, BLEU, Metric
+from heads.analysis.metrics import ACCURACY, BLEU, Metric, bleu_by
 from heads.base.files import UserError, read_lines
+from heads.base.names import AUTO
 from heads.base.targets import Target
 from heads.model.encoder import Encoder
 from heads.model.shape import Head, facts_of, shape_of
+from heads.translation.text_scores import tokeniser_of
 
 MASKED_COLUMNS = ("target", "kept", "of", "bleu", "bleu_change", "p_value")
 COMPARED_COLUMNS = ("run", "kept", "of", "updates", "bleu", "bleu_change", "p_value")
@@ -51,19 +53,28 @@ def masked_rows(
     return rows
 
 
-def metric_of(folder: Path) -> tuple[Metric, str]:
-    """The metric of the model in a folder, and the name of the file there with its answers."""
-    return (ACCURACY, "predictions.txt") if shape_of(folder).classifies else (BLEU, "translations.txt")
+def metric_of(folder: Path, references: Sequence[str] = (), tokeniser: str = AUTO) -> tuple[Metric, str]:
+    """The metric of the model in a folder, and the name of the file there with its answers.
+
+    references: of the whole text, for the tokeniser of BLEU.
+    """
+    if shape_of(folder).classifies:
+        return ACCURACY, "predictions.txt"
+    return bleu_by(tokeniser_of(references, tokeniser)), "translations.txt"
 
 
 def compared_rows(
-    baseline: Path, runs: Sequence[tuple[str, Path]], references: Sequence[str], resamples: int
+    baseline: Path,
+    runs: Sequence[tuple[str, Path]],
+    references: Sequence[str],
+    resamples: int,
+    tokeniser: str = AUTO,
 ) -> list[dict[str, object]]:
     """One row as in COMPARED_COLUMNS for each run, given by name and folder, against the unpruned model's folder.
 
     Raises UserError if a folder has more or fewer answers than the unpruned model's.
     """
-    metric, answers = metric_of(baseline)
+    metric, answers = metric_of(baseline, references, tokeniser)
     unpruned = read_lines(baseline / answers)
     references = references[: len(unpruned)]
     texts = [read_lines(folder / answers) for _, folder in runs]

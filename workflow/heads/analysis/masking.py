@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from heads.analysis.ablation import Translate
-from heads.analysis.metrics import ACCURACY, BLEU, COSINE, Answers, Metric
+from heads.analysis.metrics import ACCURACY, COSINE, Answers, Metric, bleu_by
 from heads.base.files import UserError, read_references
+from heads.base.names import AUTO
 from heads.config.analyses import TranslateSettings
 from heads.model.alone import ExampleEncoder, SentenceEncoder
 from heads.model.encoder import Encoder
@@ -26,6 +27,7 @@ from heads.text.labels import Labels
 from heads.text.vocabulary import Tokens, Vocabulary
 from heads.translation.drafts import Drafted
 from heads.translation.scoring import every_pair, searched
+from heads.translation.text_scores import tokeniser_of
 
 VECTORS_BATCH_TOKENS = 4096
 
@@ -45,9 +47,11 @@ class EncodedText:
     source: Tokens
     references: Sequence[str]
     target: Encodes
+    tokeniser: str = AUTO
+    """Of BLEU, as in `tokeniser_of`."""
 
 
-def read_text(source: Path, references: Path, target_bpe: Path) -> EncodedText:
+def read_text(source: Path, references: Path, target_bpe: Path, tokeniser: str = AUTO) -> EncodedText:
     """The text of a token file, with the lines of a plain file as references.
 
     target_bpe: the target vocabulary, or the labels. Raises UserError if text and references differ in length, or for
@@ -55,7 +59,8 @@ def read_text(source: Path, references: Path, target_bpe: Path) -> EncodedText:
     """
     tokens, target = Tokens(source), opened(target_bpe)
     lines = read_references(references, str(source), len(tokens))
-    return EncodedText(tokens, target.named(lines, references) if isinstance(target, Labels) else lines, target)
+    lines = target.named(lines, references) if isinstance(target, Labels) else lines
+    return EncodedText(tokens, lines, target, tokeniser)
 
 
 def answers_of(
@@ -70,11 +75,11 @@ def answers_of(
     tokens, lines, target = text.source, text.references[: search.sentences or None], text.target
     if isinstance(target, Vocabulary):
         assert isinstance(model, Transformer)
-        pairs = every_pair(tokens)
+        pairs, metric = every_pair(tokens), bleu_by(tokeniser_of(text.references, text.tokeniser))
         if much_alike and search.beam == 1:
             drafted = Drafted(model, pairs, search, device)
-            return lambda gates: target.decode([ids for _, ids in sorted(drafted(gates).items())]), lines, BLEU
-        return lambda gates: searched(model, pairs, target, search, device, gates)[1], lines, BLEU
+            return lambda gates: target.decode([ids for _, ids in sorted(drafted(gates).items())]), lines, metric
+        return lambda gates: searched(model, pairs, target, search, device, gates)[1], lines, metric
     prefixes = Prefixes(model) if much_alike else None
     if isinstance(model, SentenceEncoder):
         embed = partial(vectors, model, tokens, device, len(lines), prefixes=prefixes)

@@ -5,6 +5,7 @@ This module opens no files. S answers, N systems.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,8 +13,9 @@ from mpmath import betainc
 from numpy.typing import NDArray
 
 from heads.base.bootstrap import halved_sums, resampled_sums
-from heads.translation.beam_search import bleu_statistics
+from heads.base.names import AUTO
 from heads.translation.bleu import COLUMNS, bleu_of
+from heads.translation.text_scores import bleu_statistics, tokeniser_of
 
 ROUNDING = 1e-9
 """BLEU scores that differ by less count as equal."""
@@ -47,16 +49,21 @@ class Metric:
 
 
 def paired_permutations(
-    baseline: Sequence[str], systems: Sequence[Sequence[str]], references: Sequence[str], resamples: int
+    baseline: Sequence[str],
+    systems: Sequence[Sequence[str]],
+    references: Sequence[str],
+    resamples: int,
+    tokeniser: str = AUTO,
 ) -> list[tuple[float, float]]:
     """BLEU and two-sided p-value against `baseline`, for the baseline itself and each system, see `swapped_p`."""
-    own = _counted(baseline, references)
+    tokeniser = tokeniser_of(references, tokeniser)
+    own = _counted(baseline, references, tokeniser)
     found = [(float(bleu_of(own.sum(0))), 1.0)]
     for texts in systems:
         # A masked head leaves most translations unchanged; these are not counted again.
         changed = [number for number, (text, before) in enumerate(zip(texts, baseline, strict=True)) if text != before]
         counts = own.copy()
-        counts[changed] = _counted([texts[n] for n in changed], [references[n] for n in changed])
+        counts[changed] = _counted([texts[n] for n in changed], [references[n] for n in changed], tokeniser)
         found.append((float(bleu_of(counts.sum(0))), swapped_p(own, counts, resamples)))
     return found
 
@@ -75,15 +82,15 @@ def swapped_p(one: NDArray[np.float32], other: NDArray[np.float32], draws: int) 
     return float(np.mean(differences >= differences[0] - ROUNDING))
 
 
-def drawn_bleu(hypotheses: Sequence[str], references: Sequence[str], resamples: int) -> Found:
+def drawn_bleu(hypotheses: Sequence[str], references: Sequence[str], resamples: int, tokeniser: str = AUTO) -> Found:
     """BLEU of translations and of draws of them, which depend only on the number of translations."""
-    counts = _counted(hypotheses, references)
+    counts = _counted(hypotheses, references, tokeniser)
     return float(bleu_of(counts.sum(0))), bleu_of(resampled_sums(counts, resamples))
 
 
-def _counted(hypotheses: Sequence[str], references: Sequence[str]) -> NDArray[np.float32]:
+def _counted(hypotheses: Sequence[str], references: Sequence[str], tokeniser: str) -> NDArray[np.float32]:
     """The BLEU statistics of each sentence [S, C]."""
-    rows = [list(row.values()) for row in bleu_statistics(hypotheses, references)]
+    rows = [list(row.values()) for row in bleu_statistics(hypotheses, references, tokeniser)]
     return np.array(rows, np.float32).reshape(len(rows), len(COLUMNS))
 
 
@@ -181,7 +188,12 @@ def labels_scored(labels: Sequence[str], references: Sequence[str]) -> dict[str,
     }
 
 
-BLEU = Metric("bleu", paired_permutations, drawn_bleu)
+def bleu_by(tokeniser: str) -> Metric:
+    """BLEU of text that is cut by a tokeniser of sacrebleu; AUTO: the one for the references that are scored."""
+    return Metric("bleu", partial(paired_permutations, tokeniser=tokeniser), partial(drawn_bleu, tokeniser=tokeniser))
+
+
+BLEU = bleu_by(AUTO)
 ACCURACY = Metric(
     "accuracy", paired_t_test(accuracy_values), drawn_accuracy, {"matthews": paired_t_test(matthews_values)}
 )

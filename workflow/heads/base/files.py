@@ -163,6 +163,11 @@ def normalise(text: str) -> str:
     return " ".join(unicodedata.normalize("NFC", text).split())
 
 
+def normalised(line: str, *, pairs: bool) -> str:
+    """A line as `normalise` makes it; if lines are `pairs` of sentences, the tab between the two stays."""
+    return "\t".join(map(normalise, line.split("\t"))) if pairs else normalise(line)
+
+
 def write_lines(path: Path, lines: Iterable[str]) -> None:
     """Write the lines, whole or not at all."""
     with atomic_path(path) as temporary, temporary.open("w", encoding="utf-8", newline="\n") as stream:

@@ -73,6 +73,14 @@ OURS = "ours"
 
 REFERENCES, UNPRUNED = "references", "unpruned model"
 """What test set scores are against: targets written by people, or by the model itself before pruning."""
+TOKENIZE, AUTO = "tokenize", "auto"
+TOKENISERS = (
+    *(AUTO, "13a", "zh", "ja-mecab", "ko-mecab", "char", "intl", "none"),
+    *("flores101", "flores200", "spm", "spBLEU-1K"),
+)
+"""The tokenisers that BLEU may be told to use: one of sacrebleu, or that for the script of the references."""
+DEFAULT_TOKENISER = "13a"
+"""sacrebleu's default, which names of BLEU leave unsaid."""
 FIDELITY = "BLEU (fidelity)"
 """The name of BLEU against anything but references: how close the output is to a model's, not how good."""
 

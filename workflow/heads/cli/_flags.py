@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from heads.base.files import settings_given
-from heads.base.names import PAPER_CORPORA, SCOPES, WMT
+from heads.base.names import AUTO, PAPER_CORPORA, SCOPES, TOKENISERS, TOKENIZE, WMT
 from heads.base.outputs import DECLARED, FILE, FOLDER, Output
 from heads.config.settings import Section, section
 
@@ -44,6 +44,21 @@ def add_settings_argument(parser: argparse.ArgumentParser, what: str = "settings
 def settings_of(arguments: argparse.Namespace, kind: type[Section], name: str) -> Section:
     """One section of the settings that `add_settings_argument` declares; raise UserError if one is wrong."""
     return section(kind, arguments.settings[name])
+
+
+def tokeniser_named(arguments: argparse.Namespace) -> str:
+    """The tokeniser that the settings name for BLEU, or AUTO; those written by hand may name none."""
+    return str(arguments.settings.get(TOKENIZE, AUTO))
+
+
+def add_tokeniser_argument(parser: argparse.ArgumentParser) -> None:
+    """Declare `--tokenize`, for commands that people call and that compute BLEU."""
+    parser.add_argument(
+        f"--{TOKENIZE}",
+        choices=TOKENISERS,
+        default=AUTO,
+        help="sacrebleu's tokeniser for BLEU; auto: the one for the script of the references, such as zh or 13a",
+    )
 
 
 def add_analysis_arguments(parser: argparse.ArgumentParser) -> None:

@@ -5,7 +5,7 @@ import argparse
 from heads.analysis.ablation import ablation_rows, columns_of, masked_alone
 from heads.analysis.masking import answers_of, load_with_heads, read_text
 from heads.base.files import write_tsv
-from heads.cli._flags import add_masking_arguments, add_output_argument, settings_of
+from heads.cli._flags import add_masking_arguments, add_output_argument, settings_of, tokeniser_named
 from heads.config.analyses import AblationSettings
 from heads.training.devices import label_of, pick
 
@@ -24,7 +24,7 @@ def run(arguments: argparse.Namespace) -> str:
     text = answers_of(
         model,
         device,
-        read_text(arguments.source, arguments.references, arguments.target_bpe),
+        read_text(arguments.source, arguments.references, arguments.target_bpe, tokeniser_named(arguments)),
         settings,
         much_alike=True,
     )

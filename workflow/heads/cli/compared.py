@@ -6,7 +6,7 @@ from pathlib import Path
 from heads.analysis.choices import COMPARED_COLUMNS, compared_rows, metric_of
 from heads.base.files import read_lines, write_tsv
 from heads.base.runs import name_of
-from heads.cli._flags import add_output_argument, add_path_argument, add_settings_argument, settings_of
+from heads.cli._flags import add_output_argument, add_path_argument, add_settings_argument, settings_of, tokeniser_named
 from heads.config.analyses import SelectionSettings
 
 
@@ -23,5 +23,6 @@ def run(arguments: argparse.Namespace) -> None:
     """Read all translations, test them against the unpruned model's, and write the table."""
     settings = settings_of(arguments, SelectionSettings, "selection")
     runs = [(name_of(folder), folder) for folder in arguments.runs]
-    rows = compared_rows(arguments.baseline, runs, read_lines(arguments.references), settings.resamples)
+    references, tokeniser = read_lines(arguments.references), tokeniser_named(arguments)
+    rows = compared_rows(arguments.baseline, runs, references, settings.resamples, tokeniser)
     write_tsv(arguments.out, rows, metric_of(arguments.baseline)[0].named(COMPARED_COLUMNS))

@@ -30,11 +30,11 @@ def run(arguments: argparse.Namespace) -> str:
     """Draw the sentences and translate them greedily, as Firefox does."""
     file = FileSpec(path=arguments.text, member=arguments.member)
     lines = read_text(file, Path()) if arguments.text else documentation()
-    sources = drawn(lines, arguments.sentences, arguments.after)
     device = pick(arguments.device, arguments.threads)
     translator = open_translator(
         arguments.model, device, beam=1, length_penalty=0.0, batch_tokens=3000, max_subwords=200
     )
+    sources = drawn(lines, arguments.sentences, arguments.after, translator.source)
     report = partial(print, file=sys.stderr, flush=True)
     write_distilled(sources, translator, arguments.source, arguments.target, report)
     return label_of(device)

@@ -13,6 +13,7 @@ from heads.cli._flags import (
     add_labels_argument,
     add_model_argument,
     add_output_argument,
+    add_tokeniser_argument,
     languages_of,
 )
 from heads.one_model.inspecting import inspect, progress, table_beside
@@ -29,6 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_output_argument(parser, "-o", "--output", what=what, beside=table_beside)
     parser.add_argument("--references", type=Path, help="translations or labels of the text; default: the model's own")
     add_labels_argument(parser)
+    add_tokeniser_argument(parser)
     parser.add_argument("--trees", type=Path, help="treebank of the source language, CoNLL-U, for syntactic heads")
     parser.add_argument(
         "--stanza", default="", metavar="LANGUAGE", help="parse the text with Stanza's models instead, such as en"
@@ -76,6 +78,7 @@ def run(arguments: argparse.Namespace) -> None:
             languages=languages_of(arguments),
             labels=arguments.labels,
             references_file=arguments.references,
+            tokenize=arguments.tokenize,
             device=arguments.device,
             threads=arguments.threads,
             report=report,

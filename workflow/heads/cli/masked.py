@@ -5,7 +5,7 @@ import argparse
 from heads.analysis.choices import MASKED_COLUMNS, choices_of, masked_rows
 from heads.analysis.masking import answers_of, read_text
 from heads.base.files import read_tsv, write_tsv
-from heads.cli._flags import add_masking_arguments, add_output_argument, add_path_argument, settings_of
+from heads.cli._flags import add_masking_arguments, add_output_argument, add_path_argument, settings_of, tokeniser_named
 from heads.config.analyses import SelectionSettings, TranslateSettings
 from heads.model.folder import load_model
 from heads.training.devices import label_of, pick
@@ -24,7 +24,8 @@ def run(arguments: argparse.Namespace) -> str:
     settings = settings_of(arguments, SelectionSettings, "selection")
     search = settings_of(arguments, TranslateSettings, "translate")
     model = load_model(arguments.model).to(device)
-    text = answers_of(model, device, read_text(arguments.source, arguments.references, arguments.target_bpe), search)
+    paths = arguments.source, arguments.references, arguments.target_bpe
+    text = answers_of(model, device, read_text(*paths, tokeniser_named(arguments)), search)
     rows = masked_rows(model, choices_of(read_tsv(arguments.selection)), *text, resamples=settings.resamples)
     write_tsv(arguments.out, rows, text[2].named(MASKED_COLUMNS))
     return label_of(device)

@@ -16,16 +16,18 @@ from heads.cli._flags import (
     add_labels_argument,
     add_model_argument,
     add_output_argument,
+    add_tokeniser_argument,
     languages_of,
 )
 from heads.one_model.inspecting import shown_name
 from heads.one_model.prune_report import page_beside, pruned_page, report_lines, wish_of
 from heads.one_model.shrinking import heads_of, shrunk, speed_won
-from heads.one_model.workplace import Workplace, fingerprint_of, splits_of
+from heads.one_model.workplace import Workplace, fingerprint_of, splits_for
 from heads.training.devices import pick
 from heads.translation.encoders_alone import export_any, refuse_format
 from heads.translation.export import FORMATS
 from heads.translation.opening import opened
+from heads.translation.text_scores import tokeniser_of
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -43,6 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--format", choices=FORMATS, default=FORMATS[0], help="format to write; default: folder, our own"
     )
     add_labels_argument(parser)
+    add_tokeniser_argument(parser)
     parser.add_argument("--sentences", type=int, default=20000, help="the most sentences of the text to use (20000)")
     parser.add_argument("--updates", type=int, default=400, help="updates of the training with gates (400)")
     add_device_arguments(parser)
@@ -51,16 +54,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Prune, write the folder, and report loss and speed-up; if interrupted, the same command resumes."""
     wish, lines = wish_of(arguments.keep, arguments.loss, arguments.updates), read_lines(arguments.text)
-    splits = splits_of(lines, arguments.sentences)
+    tokeniser_of((), arguments.tokenize)  # raises at once what is wrong with it
     languages = languages_of(arguments)
     report = partial(print, file=sys.stderr, flush=True)
     with opened(arguments.model, arguments.prefix, arguments.labels, languages) as folder:
+        splits = splits_for(folder, lines, arguments.sentences, report)
         wish.sizes(heads_of(folder, wish.scope))
         refuse_format(folder, arguments.format)
         asked = {"model": arguments.model, "text": fingerprint_of(splits), "updates": wish.updates}
         asked |= {"languages": " ".join(languages)} if any(languages) else {}
         asked |= {"labels": arguments.labels} if arguments.labels else {}
-        place = Workplace(arguments.output.with_name(f".{arguments.output.name}.unfinished"), asked)
+        unfinished = arguments.output.with_name(f".{arguments.output.name}.unfinished")
+        place = Workplace(unfinished, asked, arguments.tokenize)
         place.lay_out(folder)
     # Only once: what holds a GPU would wait for a second one.
     device = pick(arguments.device, arguments.threads)

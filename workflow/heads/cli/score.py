@@ -7,15 +7,21 @@ from pathlib import Path
 from heads.base.files import read_references, write_json, write_lines, write_tsv
 from heads.base.names import REFERENCES
 from heads.base.provenance import made_by
-from heads.cli._flags import add_analysis_arguments, add_output_argument, add_path_argument, settings_of
+from heads.cli._flags import (
+    add_analysis_arguments,
+    add_output_argument,
+    add_path_argument,
+    settings_of,
+    tokeniser_named,
+)
 from heads.config.analyses import TranslateSettings
 from heads.model.folder import load_folder
 from heads.text.encoding import vocabulary_of
 from heads.text.vocabulary import Tokens
 from heads.training.devices import label_of, pick
-from heads.translation.beam_search import bleu, bleu_statistics
 from heads.translation.bleu import COLUMNS
 from heads.translation.scoring import scored
+from heads.translation.text_scores import bleu, bleu_statistics, tokeniser_of
 
 SCORES = (("BLEU", "bleu", "signature"), ("chrF", "chrf", "chrf_signature"))
 
@@ -41,14 +47,15 @@ def run(arguments: argparse.Namespace) -> str:
     model = load_folder(arguments.model).to(device)
     source, vocabulary = Tokens(arguments.source), vocabulary_of(arguments.target_bpe)
     references = read_references(arguments.references, str(arguments.source), len(source))
-    texts, references, score = scored(model, source, references, vocabulary, settings, device)
+    tokeniser = tokeniser_of(references, tokeniser_named(arguments))
+    texts, references, score = scored(model, source, references, vocabulary, settings, device, tokeniser)
     if arguments.text:
         copied = read_references(arguments.text, str(arguments.source), len(source))
         # Copying the source gets some names and numbers right; a translation has to be better than that.
-        score["copied_bleu"] = bleu(copied[: len(texts)], references)["bleu"]
+        score["copied_bleu"] = bleu(copied[: len(texts)], references, tokeniser)["bleu"]
     write_lines(arguments.translations, texts)
     if arguments.statistics:
-        write_tsv(arguments.statistics, bleu_statistics(texts, references), COLUMNS)
+        write_tsv(arguments.statistics, bleu_statistics(texts, references, tokeniser), COLUMNS)
     made = made_by(device=label_of(device), threads=arguments.threads)
     write_json(arguments.bleu, {**score, "against": arguments.against, "provenance": made})
     scores = (f"{name} {score[key]:.2f} {score[signature]}" for name, key, signature in SCORES)

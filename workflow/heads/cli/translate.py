@@ -11,11 +11,12 @@ from functools import partial
 from pathlib import Path
 
 from heads.base.files import UserError, check_some, full_disk_named, read_lines
-from heads.cli._flags import add_device_arguments, add_model_argument, languages_of
+from heads.cli._flags import add_device_arguments, add_model_argument, add_tokeniser_argument, languages_of
 from heads.training.devices import pick
 from heads.translation.opening import opened
 from heads.translation.scoring import score_in_words
 from heads.translation.stream import open_translator, plain_lines, translated
+from heads.translation.text_scores import tokeniser_of
 
 BLOCK_LINES = 1000
 """Lines read before the first is translated, so that sentences of similar length can share a batch."""
@@ -25,6 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the flags."""
     add_model_argument(parser)
     parser.add_argument("--references", type=Path, help="score the translations against these lines, at the end")
+    add_tokeniser_argument(parser)
     parser.add_argument("--beam", type=count, help="beam size; 1 is greedy (default: as when the model was scored)")
     parser.add_argument(
         "--length-penalty", type=exponent, help="exponent of the length (default: as when it was scored)"
@@ -56,6 +58,7 @@ def run(arguments: argparse.Namespace) -> None:
     """Translate until the input ends; line by line if it is typed."""
     references = arguments.references and read_lines(arguments.references)
     check_some(str(arguments.references), references or ())
+    tokeniser = tokeniser_of(references or (), arguments.tokenize)
     device, report = pick(arguments.device, arguments.threads), partial(print, file=sys.stderr)
     with opened(arguments.model, arguments.prefix, languages=languages_of(arguments)) as folder:
         translator = open_translator(
@@ -81,4 +84,4 @@ def run(arguments: argparse.Namespace) -> None:
         if isinstance(error, UserError):
             raise
     if references is not None:
-        report(score_in_words(translations, references))
+        report(score_in_words(translations, references, tokeniser))

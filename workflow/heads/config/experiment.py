@@ -6,7 +6,7 @@ from typing import Annotated
 from pydantic import Field
 
 from heads.base.methods import MEASURED_IN
-from heads.base.names import CHOICE_SCOPE, SCOPES
+from heads.base.names import AUTO, CHOICE_SCOPE, SCOPES, TOKENISERS
 from heads.base.targets import BY_GATES
 from heads.config.analyses import (
     AblationSettings,
@@ -152,6 +152,9 @@ class Experiment(Closed):
     """All settings of an experiment, as `defaults` or as the changes of one experiment."""
 
     corpus: Text = setting("demo", "which of corpora")
+    tokenize: Annotated[str, one_of(*TOKENISERS)] = setting(
+        AUTO, "OURS: for BLEU, a tokeniser of sacrebleu; auto: by the references' script (13a, zh, char)"
+    )
     bpe: BpeSettings = section_of(BpeSettings, "the vocabularies, byte-pair encoding")
     model: ModelSettings = section_of(ModelSettings, "Transformer-base [second-hand]")
     training: TrainingSettings = section_of(TrainingSettings, "shared by all trainings")

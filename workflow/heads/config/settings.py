@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any, TypeVar
 
 from heads.base.files import UserError, settings_given
-from heads.base.names import CHOICE_SCOPE, CLASSIFICATION, KINDS_OF, TASK
+from heads.base.names import AUTO, CHOICE_SCOPE, CLASSIFICATION, KINDS_OF, TASK, TOKENIZE
 from heads.config.checks import check_together, sized_by_settings
 from heads.config.corpus_entries import LABELLED, check_corpus
 from heads.config.experiment import Config, Experiment
@@ -41,6 +41,8 @@ STAGE_SECTIONS: dict[str, tuple[str, ...]] = {
     "checkpoints": ("checkpoints", "importance", "training"),
 }
 """The sections of an experiment that each stage gets; a change in any other section does not rerun it."""
+WITH_BLEU = ("score", "ablation", "masking_curve", "checkpoints", "masked", "compared")
+"""Stages that are told the tokeniser of BLEU, if an experiment names one."""
 OF_IMPORTS = (
     *("pretrained", "fine_tuning_updates", "decoder", "new_weights_rate", "labels", "prefix"),
     *("source_language", "target_language"),
@@ -146,4 +148,6 @@ def stage_settings(experiment: Mapping[str, Any], stage: str) -> dict[str, Any]:
         sections[stage] = {key: value for key, value in sections[stage].items() if key not in OF_IMPORTS}
     if stage in ("bpe", "imported_bpe", "imported") and TASK in experiment:
         sections[TASK] = experiment[TASK]
+    if stage in WITH_BLEU and experiment[TOKENIZE] != AUTO:
+        sections[TOKENIZE] = experiment[TOKENIZE]
     return sections

@@ -5,7 +5,8 @@ A pair is removed by the first filter that it fails:
 1. `empty`: a side has no text.
 2. `control`: a side has a C0 or C1 control character other than tab and carriage return, or U+FFFD, which an earlier
    conversion puts in place of what it could not decode.
-3. `max_words`: a side has more than `max_words` words, counted by white space.
+3. `max_words`: a side has more than `max_words` words, counted by white space; in a script that has none between words,
+   two letters count as one word.
 4. `length_ratio`: one side has more than `max_length_ratio` times as many words as the other.
 5. `min_overlap`: the relative time overlap is smaller (only if `min_overlap` is set).
 6. `duplicate`: the same source with the same target came earlier. Another translation of the same source is kept:
@@ -30,6 +31,7 @@ from functools import partial
 from heads.base.files import normalise
 from heads.base.names import SPLITS
 from heads.base.pool import chunks, in_order
+from heads.base.scripts import words_in
 from heads.config.corpora import Cleaning
 from heads.corpus.distinct import SeenBefore, digest
 from heads.corpus.pairs import RawPair
@@ -54,7 +56,7 @@ def failed_filter(raw: RawPair, source: str, target: str, cleaning: Cleaning) ->
         return "empty"
     if CONTROL.search(raw.source) or CONTROL.search(raw.target):
         return "control"
-    fewer, more = sorted((source.count(" ") + 1, target.count(" ") + 1))
+    fewer, more = sorted((words_in(source), words_in(target)))
     if more > cleaning.max_words:
         return "max_words"
     if more > cleaning.max_length_ratio * fewer:

@@ -9,7 +9,7 @@ label. An example is removed by the first filter that it fails:
 1. `unlabelled`: no label was agreed on (`-` in SNLI). The only filter that dev and test go through too, since such an
    example cannot be scored.
 2. `control`: a sentence has a control character, as for translations.
-3. `max_words`: a sentence has more than `max_words` words, counted by white space.
+3. `max_words`: a sentence has more than `max_words` words, counted as in `heads.corpus.clean`.
 4. `duplicate`: the same sentences with the same label came earlier. The same sentences with another label are kept,
    since annotators gave both.
 5. `leakage`: the two sentences are together in dev or test, in either order, ignoring case and differences in white
@@ -28,6 +28,7 @@ from pathlib import Path
 
 from heads.base.files import UserError, normalise, write_lines
 from heads.base.names import OUT_OF_DOMAIN, ROLES, SPLITS
+from heads.base.scripts import words_in
 from heads.config.corpora import ExamplesCorpus, GrammarPairsCorpus
 from heads.config.corpus_parts import GrammarExamples, Table
 from heads.config.messages import nearest
@@ -136,7 +137,7 @@ def clean(corpus: ExamplesCorpus, downloads: Path, tally: Counter[str]) -> Itera
     for sentences, label in labelled(corpus, "train", downloads, tally):
         if any(map(CONTROL.search, sentences)):
             tally["control"] += 1
-        elif max(len(sentence.split()) for sentence in sentences) > corpus.cleaning.max_words:
+        elif max(map(words_in, sentences)) > corpus.cleaning.max_words:
             tally["max_words"] += 1
         else:
             pair = line_of(sentences), label

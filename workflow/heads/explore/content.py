@@ -51,7 +51,6 @@ from heads.base.names import (
     BLEU,
     CLASSIFICATION,
     EMBEDDING,
-    FIDELITY,
     REFERENCES,
     SCOPES,
     TASK_OF,
@@ -63,6 +62,7 @@ from heads.config.trainings import HardConcrete
 from heads.explore.head_rows import head_rows, measures_of
 from heads.explore.needs import figure_of
 from heads.explore.wording import GROWN, METRICS, asked_of, name_of, number, run_in
+from heads.tables.labels import bleu_name
 from heads.tables.picking import is_control
 from heads.tables.reading import SCORED, Frames
 
@@ -121,7 +121,7 @@ def _experiment(
     task = TASK_OF[base["metric"]]
     given = "model" if not models[models["kind"] == "baseline"]["live"].all() else base["against"]
     against = "" if base["against"] == REFERENCES else f"against what the {given} wrote, "
-    metric = METRICS[base["metric"]] | ({"name": FIDELITY} if against and base["metric"] == BLEU else {})
+    metric = METRICS[base["metric"]] | ({"name": bleu_name(base.to_frame().T)} if base["metric"] == BLEU else {})
     size = (
         f"the likeliest label alone has {base['majority']:.1f} %" if base["metric"] == ACCURACY else base["signature"]
     )

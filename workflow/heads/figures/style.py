@@ -20,7 +20,8 @@ from matplotlib.figure import Figure, SubFigure
 from numpy.typing import NDArray
 
 from heads.base.files import atomic_path
-from heads.base.names import ACCURACY, FIDELITY, NO_TREES, REFERENCES
+from heads.base.names import ACCURACY, NO_TREES
+from heads.tables.labels import bleu_name
 from heads.tables.reading import SCORED, Frames
 
 STYLE = Path(__file__).parents[2] / "report" / "style.mplstyle"
@@ -123,7 +124,7 @@ def score_name(frames: Frames) -> str:
     scores = frames[SCORED]
     if (scores["metric"] == ACCURACY).any():
         return "accuracy (%)"
-    return "BLEU" if (scores["against"] == REFERENCES).all() else FIDELITY
+    return bleu_name(scores)
 
 
 def seed_note(frame: pd.DataFrame) -> str:

@@ -11,6 +11,7 @@ from heads.analysis.maps_of_text import maps_of_lines, maps_of_sentences
 from heads.analysis.masking import classified
 from heads.analysis.metrics import ACCURACY, BLEU, COSINE, labels_scored
 from heads.base.files import UserError
+from heads.base.names import AUTO
 from heads.config.analyses import MapsSettings, TranslateSettings
 from heads.model.encoder import Encoder
 from heads.model.shape import ModelShape, shape_of
@@ -41,14 +42,21 @@ def answered_by(model: Encoder, tokens: Tokens, target: Encodes, device: torch.d
 
 
 def score_of_answers(
-    shape: ModelShape, answers: Sequence[str], references: Sequence[str], cosine: float = 100.0
+    shape: ModelShape,
+    answers: Sequence[str],
+    references: Sequence[str],
+    cosine: float = 100.0,
+    tokeniser: str = AUTO,
 ) -> tuple[str, dict[str, Any]]:
-    """The name of a model's metric, and the content of its score file; `cosine` is the score of vectors."""
+    """The name of a model's metric, and the content of its score file.
+
+    cosine: the score of vectors. tokeniser: of BLEU.
+    """
     if shape.embeds:
         return COSINE.name, {COSINE.name: cosine, "examples": len(answers)}
     if shape.classifies:
         return ACCURACY.name, labels_scored(answers, references)
-    return BLEU.name, score_of_texts(answers, references, GREEDY)
+    return BLEU.name, score_of_texts(answers, references, GREEDY, tokeniser)
 
 
 def references_named(

@@ -10,6 +10,7 @@ from typing import TextIO
 import pandas as pd
 
 from heads.base.files import UserError, check_references
+from heads.base.names import AUTO
 from heads.explore.page import page
 from heads.one_model.answering import references_named
 from heads.one_model.measuring import Measuring
@@ -18,6 +19,7 @@ from heads.one_model.text import Text
 from heads.training.devices import pick
 from heads.translation.opening import NO_LANGUAGES, opened
 from heads.translation.stream import Report
+from heads.translation.text_scores import tokeniser_of
 
 
 @dataclass(frozen=True)
@@ -49,6 +51,7 @@ def inspect(
     max_subwords: int = Text.max_subwords,
     labels: Sequence[str] = (),
     references_file: str | Path | None = None,
+    tokenize: str = AUTO,
     device: str = "auto",
     threads: int = 1,
     report: Report = lambda _: None,
@@ -62,15 +65,18 @@ def inspect(
     the page shows. masked: the number of sentences on which each head is masked alone. causal: fit causal gates as
     well (Nam et al. 2025), which takes minutes more. prefix: text before each source sentence. languages: source and
     target language, by the names that a multilingual model uses. labels: of a BERT that does not name them, in the
-    order of its classifier. references_file: where the references are from, for messages. Sentences without words, and
-    those with more than `max_subwords` subwords or with such a reference, are left out and counted on standard error.
-    Raises UserError for a model or text that cannot be used.
+    order of its classifier. references_file: where the references are from, for messages. tokenize: sacrebleu's name of
+    a tokeniser for BLEU; by default the one for the script of the references. Sentences without words, and those with
+    more than `max_subwords` subwords or with such a reference, are left out and counted on standard error. Raises
+    UserError for a model, text or tokeniser that cannot be used.
     """
     if not sentences:
         raise UserError("The text is empty: give a file with one sentence per line.")
     if references is not None:
         check_references("The text", len(sentences), "its references", references)
-    text = Text(sentences, references, Path(trees) if trees else None, stanza, shown, masked, causal, max_subwords)
+    tokeniser_of((), tokenize)  # raises at once what is wrong with it
+    treebank = Path(trees) if trees else None
+    text = Text(sentences, references, treebank, stanza, shown, masked, causal, max_subwords, tokenize)
     name = shown_name(str(model))
     with opened(str(model), prefix, labels, languages) as folder:
         if references is not None:

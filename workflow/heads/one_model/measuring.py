@@ -40,12 +40,13 @@ from heads.one_model.answering import answered_by, maps_of_any, score_of_answers
 from heads.one_model.reading import readable
 from heads.one_model.text import Text
 from heads.syntax.pharaoh import Lines
-from heads.syntax.tokenising import words_of_text
+from heads.syntax.tokenising import check_words, words_of_text
 from heads.text.batches import Batch, Pairs, measured_pairs
 from heads.text.encoding import Encodes, opened, vocabulary_of
 from heads.text.vocabulary import Tokens, Vocabulary
 from heads.translation.model_folder import VOCABULARIES, vocabulary_folder
 from heads.translation.stream import Report
+from heads.translation.text_scores import tokeniser_of
 
 INTERVAL = ("bleu_change_low", "bleu_change_high")
 """Columns of the 95 % interval of what masking a head changes, by paired bootstrap over sentences."""
@@ -91,6 +92,7 @@ class Measuring:
             print(left_out, file=sys.stderr)
         self.tokens = tokens_of(self.text.sentences, self.source)
         self.references: Sequence[str] = []
+        self.tokeniser = text.tokeniser
         # Defaults for facts about the training that exported folders do not have.
         facts = {"dev_loss": None, "total_updates": 0, **facts_of(model_folder)}
         self.files: dict[str, Any] = {FACTS: facts}
@@ -124,7 +126,7 @@ class Measuring:
 
     def answers(self, search: AblationSettings, *, much_alike: bool = False) -> tuple[Translate, Answers, Metric]:
         """A function that answers the text under given gates, the references, and the metric."""
-        text = EncodedText(self.tokens, self.references, self.target)
+        text = EncodedText(self.tokens, self.references, self.target, self.tokeniser)
         return answers_of(self.model, self.device, text, search, much_alike=much_alike)
 
     def _score(self) -> None:
@@ -132,7 +134,9 @@ class Measuring:
         answers = answered_by(self.model, self.tokens, self.target, self.device)
         given = self.text.references
         self.references = answers if given is None else given
-        name, score = score_of_answers(self.model.shape, answers, self.references)
+        if isinstance(self.target, Vocabulary):
+            self.tokeniser = tokeniser_of(self.references, self.text.tokeniser)
+        name, score = score_of_answers(self.model.shape, answers, self.references, tokeniser=self.tokeniser)
         self.files[f"{name}.json"] = {**score, "against": UNPRUNED if given is None else REFERENCES}
 
     def _confidence(self) -> None:
@@ -146,6 +150,7 @@ class Measuring:
         else:
             words = [words_of_text(one) for line in self.text.sentences for one in line.split("\t")]
             if self.text.stanza:
+                check_words("The text", self.text.sentences)
                 from heads.syntax.parsing import open_models, own_models, parse  # Stanza may not be installed
 
                 models, made_by = open_models(own_models(), self.text.stanza, self.device), "stanza"

@@ -10,7 +10,7 @@ import torch
 from heads.analysis.masking import vectors
 from heads.analysis.metrics import ACCURACY, BLEU, COSINE, cosine_values
 from heads.base.files import UserError, read_lines
-from heads.base.names import SIDES, UNPRUNED
+from heads.base.names import DEFAULT_TOKENISER, SIDES, UNPRUNED
 from heads.base.runs import run_of
 from heads.base.targets import CONTROL, Target
 from heads.explore.page import page
@@ -62,8 +62,11 @@ def report_lines(
     whole = (
         f"{lost.control:.1f} with all heads after the same training" if needs_control(place) else "100 with all heads"
     )
+    against = AGAINST[lost.metric]
+    if lost.tokeniser != DEFAULT_TOKENISER:
+        against = against.replace("BLEU", f"BLEU ({lost.tokeniser})")
     yield (
-        f"{lost.kept} of {heads} heads are left. On {sentences} held-out sentences, by {AGAINST[lost.metric]}, it has "
+        f"{lost.kept} of {heads} heads are left. On {sentences} held-out sentences, by {against}, it has "
         f"{lost.pruned:.1f}, and {whole}: {lost.change:+.2f} (95 % interval {lost.low:+.2f} to {lost.high:+.2f})."
     )
     for size, (ratio, low, high) in speed.items():
@@ -83,7 +86,7 @@ def pruned_page(
     place: Workplace, name: str, scope: str, sizes: Sequence[int], device: torch.device, report: Report
 ) -> str:
     """The page of the model called `name`: its heads are measured, and every size that was tried is scored."""
-    text = Text(read_lines(place.text("test", SIDES[0]))[:SENTENCES])
+    text = Text(read_lines(place.text("test", SIDES[0]))[:SENTENCES], tokeniser=place.tokeniser)
     measuring = Measuring(place.baseline, text, device, report)
     measured = {**measuring.measure(), "train.jsonl": [{"update": 0, "updates": 0, "dev_loss": None}]}
     runs: list[RunFiles] = []
@@ -104,6 +107,6 @@ def _answers(measured: Measuring, pruned: Encoder) -> dict[str, Any]:
     if model.shape.embeds:
         cosine, _ = cosine_values(vectors(model, tokens, device), vectors(measured.model, tokens, device))
     answers, references = answered_by(model, tokens, measured.target, device), measured.references
-    metric, score = score_of_answers(model.shape, answers, references, cosine)
+    metric, score = score_of_answers(model.shape, answers, references, cosine, measured.tokeniser)
     maps = maps_of_any(model, measured.source, measured.target, measured.text.sentences, references)
     return {f"{metric}.json": {**score, "against": UNPRUNED}, "maps.json": maps}

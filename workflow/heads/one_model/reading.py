@@ -3,7 +3,7 @@
 from dataclasses import replace
 from pathlib import Path
 
-from heads.base.files import UserError, normalise, read_lines, read_references
+from heads.base.files import UserError, normalised, read_lines, read_references
 from heads.model.shape import ModelShape
 from heads.one_model.text import Text
 from heads.text.encoding import Encodes
@@ -27,15 +27,8 @@ def readable(text: Text, source: Vocabulary, target: Encodes, shape: ModelShape)
     Lines are normalised as translated text is. `shown` becomes numbers among the lines that are left. Raises UserError
     if none is, or if a line to be shown is not among them.
     """
-    lines = [_normal(line, pairs=shape.alone) for line in text.sentences]
-    reasons = [""] * len(lines)
-    for number, ids in enumerate(source.encode(lines)):
-        frame = 1 + len(lines[number].split("\t")) if source.framed else len(source.prefix) + len(source.suffix)
-        own, room = len(ids) - frame, shape.longest - (0 if source.framed else 1)
-        if own <= 0:
-            reasons[number] = NO_WORDS
-        elif own > text.max_subwords or len(ids) > room:
-            reasons[number] = TOO_LONG
+    lines = [normalised(line, pairs=shape.alone) for line in text.sentences]
+    reasons = unreadable(lines, source, shape, text.max_subwords)
     if text.references is not None and isinstance(target, Vocabulary):
         most = min(text.max_subwords + len(target.prefix), shape.longest - 1)
         for number, ids in enumerate(target.encode(text.references)):
@@ -60,11 +53,19 @@ def readable(text: Text, source: Vocabulary, target: Encodes, shape: ModelShape)
     return found, left_out
 
 
+def unreadable(lines: Sequence[str], source: Vocabulary, shape: ModelShape, most: int) -> list[str]:
+    """Why a model does not read each line: it has no subwords, or more than `most` or than the model has positions.
+
+    Empty for lines that it reads.
+    """
+    reasons = []
+    for line, ids in zip(lines, source.encode(lines), strict=True):
+        frame = 1 + len(line.split("\t")) if source.framed else len(source.prefix) + len(source.suffix)
+        own, room = len(ids) - frame, shape.longest - (0 if source.framed else 1)
+        reasons.append(NO_WORDS if own <= 0 else TOO_LONG if own > most or len(ids) > room else "")
+    return reasons
+
+
 NO_WORDS, TOO_LONG = "without words", "with more than {most} subwords"
 LONG_REFERENCE = "with a reference of more than {most} subwords"
 """Why lines are left out."""
-
-
-def _normal(line: str, *, pairs: bool) -> str:
-    """A line normalised as translated text is; the tab between the sentences of an example stays."""
-    return "\t".join(map(normalise, line.split("\t"))) if pairs else normalise(line)

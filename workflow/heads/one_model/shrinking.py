@@ -16,7 +16,7 @@ from heads.analysis.masking_curve import compared
 from heads.analysis.metrics import BLEU, Answers, Metric
 from heads.analysis.speed import clock_of, compare, contestant
 from heads.base.files import UserError
-from heads.base.names import SCOPES, SIDES
+from heads.base.names import DEFAULT_TOKENISER, SCOPES, SIDES
 from heads.base.provenance import made_by
 from heads.base.targets import CONTROL, Target
 from heads.config.analyses import AblationSettings, SpeedSettings
@@ -85,6 +85,8 @@ class Loss:
     high: float
     metric: str = BLEU.name
     """For the cosine, which is in percent, the control is the model itself."""
+    tokeniser: str = DEFAULT_TOKENISER
+    """Of BLEU, by sacrebleu's name."""
 
 
 def heads_of(folder: Path, scope: str) -> int:
@@ -193,12 +195,13 @@ def _loss(place: Workplace, scope: str, folder: Path, kept: int, split: str, dev
     control = run_of_target(place, "gates", scope, CONTROL) if needs_control(place) else place.baseline
     (whole, wanted, metric), (smaller, _, _) = (answering(place, one, split, device) for one in (control, folder))
     pruned, unpruned = (metric.drawn(answer(None), wanted, DRAWS) for answer in (smaller, whole))
-    return Loss(kept, pruned[0], unpruned[0], *compared(pruned, unpruned), metric.name)
+    return Loss(kept, pruned[0], unpruned[0], *compared(pruned, unpruned), metric.name, place.tokeniser)
 
 
 def answering(place: Workplace, folder: Path, split: str, device: torch.device) -> tuple[Translate, Answers, Metric]:
     """A function that gives a model's answers for a split, the reference answers, and the metric."""
-    text = read_text(place.tokens(split, SIDES[0]), place.text(split, SIDES[1]), place.bpe / VOCABULARIES[1])
+    paths = place.tokens(split, SIDES[0]), place.text(split, SIDES[1]), place.bpe / VOCABULARIES[1]
+    text = read_text(*paths, place.tokeniser)
     return answers_of(load_model(folder).to(device), device, text, SEARCH)
 
 

@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from heads.base.names import AUTO
+
 
 @dataclass(frozen=True)
 class Text:
@@ -22,3 +24,5 @@ class Text:
     """Whether causal gates are fitted as well."""
     max_subwords: int = 200
     """Lines with more subwords are left out, and those with longer references."""
+    tokeniser: str = AUTO
+    """Of BLEU, as in `tokeniser_of`."""

@@ -4,20 +4,24 @@ import hashlib
 import json
 import shutil
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 
 import torch
 
-from heads.base.files import UserError, read_json, write_json, write_lines
-from heads.base.names import SIDES, SPLITS
+from heads.base.files import UserError, normalised, read_json, read_lines, write_json, write_lines
+from heads.base.names import AUTO, SIDES, SPLITS
 from heads.model.folder import WEIGHTS, load_model
 from heads.model.shape import FACTS, shape_of
 from heads.one_model.answering import answered_by
-from heads.text.encoding import encode_file, opened
-from heads.text.vocabulary import Tokens
+from heads.one_model.reading import TOO_LONG, unreadable
+from heads.one_model.text import Text
+from heads.text.encoding import encode_file, opened, vocabulary_of
+from heads.text.vocabulary import Tokens, Vocabulary
 from heads.translation.distilled import distinct, write_distilled
 from heads.translation.model_folder import VOCABULARIES, vocabulary_folder
 from heads.translation.stream import Report, open_translator
+from heads.translation.text_scores import tokeniser_of
 
 ASKED = "asked.json"
 MOST_HELD_OUT = 1000
@@ -29,9 +33,12 @@ LEAST = 50
 class Workplace:
     """The folder of one pruning: `baseline` has the model, `bpe` the vocabularies and the text in subwords."""
 
-    def __init__(self, folder: Path, asked: dict[str, object]) -> None:
-        """asked: all that the result depends on. Raises UserError if the folder was left by another wish."""
-        self.folder = folder
+    def __init__(self, folder: Path, asked: dict[str, object], tokeniser: str = AUTO) -> None:
+        """asked: all that the training depends on. tokeniser: of BLEU, as in `tokeniser_of`.
+
+        Raises UserError if the folder was left by another wish.
+        """
+        self.folder, self.named = folder, tokeniser
         self.results = folder / "results" / "model"
         self.baseline, self.bpe = self.results / "baseline" / "seed-1", self.results / "bpe"
         wanted = json.loads(json.dumps(asked))
@@ -66,6 +73,13 @@ class Workplace:
         """The text of a split in subwords, a token file."""
         return self.bpe / f"{split}.{side}.safetensors"
 
+    @cached_property
+    def tokeniser(self) -> str:
+        """The tokeniser of BLEU for the model's translations of all splits, which are the references."""
+        if shape_of(self.baseline).alone:
+            return self.named
+        return tokeniser_of([line for split in SPLITS for line in read_lines(self.text(split, SIDES[1]))], self.named)
+
     def answer(self, splits: Mapping[str, list[str]], device: torch.device, report: Report) -> None:
         """Let the model translate the text of every split, once, or label it; then encode both sides."""
         alone = shape_of(self.baseline).alone
@@ -90,14 +104,29 @@ class Workplace:
         write_lines(self.text(split, SIDES[1]), answers)
 
 
-def splits_of(lines: Sequence[str], most: int) -> dict[str, list[str]]:
-    """Split the distinct sentences of a text: a tenth is held out, half to choose the size and half to report on.
+def splits_for(folder: Path, lines: Sequence[str], most: int, report: Report) -> dict[str, list[str]]:
+    """The splits of `splits_of` for the model of a folder, without lines that are too long for it, which are counted."""
+    source, shape = vocabulary_of(vocabulary_folder(folder) / VOCABULARIES[0]), shape_of(folder)
+    clean = [normalised(line, pairs=shape.alone) for line in lines]
+    reasons = unreadable(clean, source, shape, Text.max_subwords)
+    if long := reasons.count(TOO_LONG):
+        left_out = TOO_LONG.format(most=Text.max_subwords)
+        report(f"{long} of {len(lines)} lines are left out: {long} {left_out}.")
+    kept = [line for line, reason in zip(clean, reasons, strict=True) if not reason]
+    return splits_of(kept, most, source, pairs=shape.alone)
+
+
+def splits_of(
+    lines: Sequence[str], most: int, source: Vocabulary | None = None, *, pairs: bool = False
+) -> dict[str, list[str]]:
+    """Split the `distinct` sentences of a text: a tenth is held out, half to choose the size and half to report on.
 
     Raises UserError if there are too few.
     """
-    chosen = distinct(lines)[:most]
+    clean, limits = distinct(lines, source, pairs=pairs)
+    chosen = clean[:most]
     if len(chosen) < LEAST:
-        raise UserError(f"The text has {len(chosen)} distinct sentences of 3 to 60 words: give at least {LEAST}.")
+        raise UserError(f"The text has {len(chosen)} distinct sentences of {limits}: give at least {LEAST}.")
     half = min(MOST_HELD_OUT, len(chosen) // 10) // 2
     parts = (chosen[2 * half :], chosen[:half], chosen[half : 2 * half])
     return dict(zip(SPLITS, parts, strict=True))

@@ -2,19 +2,23 @@
 
 A small set of rules: punctuation is separate, clitics ("n't", "'s", "cannot") are split from their word; numbers,
 abbreviations with inner full stops, addresses and words with hyphens stay whole. No word is changed, so words and
-spaces give the text back.
+spaces give the text back. In a script without blanks between words, such as Chinese, each letter is a word.
 """
 
 import re
+import unicodedata
+from collections.abc import Sequence
 from pathlib import Path
 
 from heads.base.files import UserError, read_lines
+from heads.base.scripts import NOT_SPACED, UNSPACED, UNSPACED_LETTER, script_of
 from heads.syntax.conllu import Sentence, Word, place
 
 APOSTROPHE = "['’]"
 UNPARSED = ("_", "X", 0, "dep")
 """Lemma, tag, head and relation of a word before it is parsed."""
 
+SPACED = rf"(?:(?![{NOT_SPACED}])\w)"
 TOKEN = re.compile(
     rf"""
     (?:https?://|www\.)\S*[^\s.,;:!?)\]}}"'»”’]      # an address, without the punctuation behind it
@@ -22,7 +26,7 @@ TOKEN = re.compile(
     | (?:[^\W\d_]\.){{2,}}                           # U.S.
     | (?:Mr|Mrs|Ms|Dr|Prof|St|Jr|Sr|vs|etc)\.        # an abbreviation keeps its stop
     | \d+(?:[.,:/]\d+)*(?:st|nd|rd|th|s|am|pm)?\b    # 3,000.50  12:30  20th  1990s
-    | \w+(?:-\w+)*                                   # a word; hyphens are inside it
+    | {SPACED}+(?:-{SPACED}+)*                        # a word; hyphens are inside it
     | {APOSTROPHE}(?:s|re|ve|ll|d|m|em)\b            # a clitic
     | ([.!?*_=-])\1+                                 # ... and --
     | \S
@@ -41,6 +45,13 @@ def words_of_text(line: str) -> Sentence:
         if line[start].isspace():
             start += 1
             continue
+        if UNSPACED_LETTER.match(line, start):
+            end = start + 1
+            while end < len(line) and unicodedata.category(line[end]).startswith("M"):
+                end += 1
+            spans.append((start, end))
+            start = end
+            continue
         negated = NEGATED.match(line, start) or CANNOT.match(line, start)
         if negated:
             spans += [negated.span(1), negated.span(2)]
@@ -57,12 +68,20 @@ def words_of_text(line: str) -> Sentence:
     return place(words)
 
 
+def check_words(name: str, lines: Sequence[str]) -> None:
+    """Raise UserError for a text called `name` that a parser cannot be given, as no blanks separate its words."""
+    if script_of(lines) in UNSPACED:
+        raise UserError(f"{name} has no blanks between words, which a parser needs: give trees in CoNLL-U instead.")
+
+
 def read_text(path: Path) -> list[Sentence]:
     """The words of each sentence of a text, one per line or, in examples, several separated by tabs.
 
-    Raises UserError naming the first line with a sentence without words.
+    Raises UserError naming the first line with a sentence without words, and as `check_words`.
     """
-    lines = [[words_of_text(sentence) for sentence in line.split("\t")] for line in read_lines(path)]
+    text = read_lines(path)
+    check_words(str(path), text)
+    lines = [[words_of_text(sentence) for sentence in line.split("\t")] for line in text]
     empty = next((number for number, line in enumerate(lines, 1) if not all(one.tokens for one in line)), None)
     if empty:
         raise UserError(f"{path}, line {empty} has no words: remove it.")

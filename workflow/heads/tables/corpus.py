@@ -7,6 +7,7 @@ import pandas as pd
 
 from heads.base.files import UserError, open_text, read_tsv
 from heads.base.names import SIDES, SPLITS
+from heads.base.scripts import words_in
 from heads.syntax.attachment_scores import attachment_rows
 from heads.syntax.conllu import read_conllu
 from heads.tables.reading import load_reference
@@ -21,8 +22,8 @@ def corpus_table(experiments: Sequence[Path], corpora: Sequence[Path]) -> pd.Dat
     """A row for each experiment and split, with the paper's numbers in the training split.
 
     experiments: folders `results/EXPERIMENT`. corpora: the corpus folder of each; for their files, see `CORPUS_FILES`
-    in `heads.tables.needs`. Words are separated by blanks. A label counts as one word and one subword. Raises UserError
-    if there are more of one than of the other.
+    in `heads.tables.needs`. Words are counted as in cleaning. A label counts as one word and one subword. Raises
+    UserError if there are more of one than of the other.
     """
     paper, rows = load_reference("voita_data.csv"), []
     for experiment, corpus in _paired(experiments, corpora):
@@ -45,7 +46,7 @@ def _texts(corpus: Path, split: str) -> dict[str, object]:
         with open_text(corpus / f"{split}.{side}.txt") as stream:
             sentences = words = 0
             for line in stream:
-                sentences, words = sentences + 1, words + len(line.split())
+                sentences, words = sentences + 1, words + words_in(line)
         row["pairs"] = sentences
         row[f"{side}_words_per_sentence"] = words / sentences if sentences else None
     return row

@@ -4,9 +4,12 @@ A reading of relevance is a propagation rule and a share, written as `plain, sig
 `lrp_plain_signed_by_step`.
 """
 
+import re
 from collections.abc import Iterable
 
 import pandas as pd
+
+from heads.base.names import DEFAULT_TOKENISER, REFERENCES
 
 SHARES = {"relevance": "signed by step", "relevance_of_sums": "signed of sums", "relevance_absolute": "absolute"}
 """The share in each column of `lrp.tsv`; see `heads.analysis.lrp.rows`."""
@@ -35,6 +38,17 @@ RULE_LABELS = {
     "voita-2019": "code of 2019",
 }
 """Short names of propagation rules; other rules keep their own."""
+
+
+def bleu_name(scores: pd.DataFrame) -> str:
+    """What BLEU is called in pictures: fidelity if it is not against references, with tokenisers other than 13a.
+
+    scores: rows of score files, with their signatures.
+    """
+    found = (re.search(r"tok:([^|]+)", str(signature)) for signature in scores["signature"])
+    tokenisers = dict.fromkeys(tok[1] for tok in found if tok and tok[1] != DEFAULT_TOKENISER)
+    notes = [*(() if (scores["against"] == REFERENCES).all() else ("fidelity",)), *tokenisers]
+    return f"BLEU ({', '.join(notes)})" if notes else "BLEU"
 
 
 def relevance_columns(table: pd.DataFrame) -> dict[str, str]:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import torch
 import torch.nn.functional as F
 
+from heads.base.names import AUTO
 from heads.config.analyses import TranslateSettings
 from heads.config.trainings import TrainingSettings
 from heads.model.encoder import Encoder
@@ -13,8 +14,8 @@ from heads.model.transformer import Transformer
 from heads.text.batches import Pairs
 from heads.text.vocabulary import Vocabulary
 from heads.training.losses import drift
-from heads.translation.beam_search import bleu
 from heads.translation.scoring import searched
+from heads.translation.text_scores import bleu, tokeniser_of
 
 
 @torch.no_grad()
@@ -26,10 +27,12 @@ def evaluation(
     device: torch.device,
     model: Encoder,
     gates: Gates | None,
+    tokeniser: str = AUTO,
 ) -> dict[str, float]:
     """Dev loss, in nats per token and not smoothed, and, if requested, BLEU of greedy translations, by name.
 
-    references: plain text of the target side, including pairs that are left out; vocabulary: of the target side.
+    references: plain text of the target side, including pairs that are left out; vocabulary: of the target side;
+    tokeniser: of BLEU.
     """
     scores = {"dev_loss": measured(model, pairs, gates, settings, device)[0]}
     if settings.dev_bleu_sentences and isinstance(model, Transformer):
@@ -37,7 +40,8 @@ def evaluation(
             beam=1, length_penalty=0.0, batch_tokens=settings.micro_batch_tokens, sentences=settings.dev_bleu_sentences
         )
         numbers, texts = searched(model, pairs, vocabulary, greedy, device, gates)
-        scores["dev_bleu"] = round(bleu(texts, [references[i] for i in numbers])["bleu"], 2)
+        own = [references[i] for i in numbers]
+        scores["dev_bleu"] = round(bleu(texts, own, tokeniser_of(references, tokeniser))["bleu"], 2)
     return scores
 
 

@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 from heads.base.files import UserError, read_references, write_lines, write_tsv
-from heads.base.names import SIDES
+from heads.base.names import AUTO, SIDES
 from heads.base.provenance import provenance
 from heads.base.seals import sha256_of
 from heads.base.targets import Target
@@ -32,6 +32,7 @@ from heads.training.evaluation import classification, evaluation, fidelity
 from heads.training.loop import Evaluate, Pruning, Training, train
 from heads.training.optimizers import NO_NEW_WEIGHTS, NewWeights
 from heads.training.schedule import TrainingPlan
+from heads.translation.text_scores import tokeniser_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,4 +167,5 @@ def _evaluation(job: Job, model: Encoder, settings: TrainingSettings, first: Enc
         return partial(classification, pairs, settings, job.device)
     vocabulary = vocabulary_of(job.data / "target.model")
     references = read_references(job.references, "The dev source", len(pairs.source))
-    return partial(evaluation, pairs, references, vocabulary, settings, job.device)
+    tokeniser = tokeniser_of(references) if settings.dev_bleu_sentences else AUTO
+    return partial(evaluation, pairs, references, vocabulary, settings, job.device, tokeniser=tokeniser)

@@ -1,4 +1,4 @@
-"""Translation by batched beam search with a key/value cache (greedy search is a beam of one), and BLEU.
+"""Translation by batched beam search with a key/value cache (greedy search is a beam of one).
 
 Scores are log-probabilities divided by ((5 + length) / 6)^alpha, where the length counts EOS (Wu et al. 2016, eq. 14);
 an offset of 0 in place of 5 makes that length^alpha, as in transformers, CTranslate2 and fairseq.
@@ -8,20 +8,18 @@ finished.
 B sentences, N beams, V vocabulary, K of its subwords, T steps so far.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import torch
-from sacrebleu.metrics import BLEU
 from torch import Tensor
 
 from heads.model.linear import linear
 from heads.model.sublayers import Gates
 from heads.model.transformer import DecoderCache, Transformer
 from heads.text.special_ids import BOS, EOS, PAD, UNK
-from heads.translation.bleu import COLUMNS as STATISTICS
 
 IMPOSSIBLE = -1e9
 """Score of a token that must never be chosen; finite, so that sums of it stay ordered."""
@@ -210,18 +208,3 @@ def largest(scores: Tensor, number: int) -> tuple[Tensor, Tensor]:
 def greedy(model: Transformer, source: Tensor, source_mask: Tensor, gates: Gates | None = None) -> list[list[int]]:
     """Greedy translation of each source sentence [B, S], taking the most probable subword at every step."""
     return beam_search(model, source, source_mask, beam=1, length_penalty=0.0, gates=gates)
-
-
-def bleu(hypotheses: Sequence[str], references: Sequence[str]) -> dict[str, Any]:
-    """Corpus BLEU of detokenised text (0 to 100) by sacrebleu, with its signature."""
-    metric = BLEU()
-    score = metric.corpus_score(list(hypotheses), [list(references)])
-    return {"bleu": float(score.score), "signature": str(metric.get_signature())}
-
-
-def bleu_statistics(hypotheses: Sequence[str], references: Sequence[str]) -> list[dict[str, int]]:
-    """sacrebleu's counts for each sentence, as rows of `STATISTICS`; their sums give the corpus BLEU."""
-    metric = BLEU(effective_order=True)
-    scores = [metric.sentence_score(text, [reference]) for text, reference in zip(hypotheses, references, strict=True)]
-    counts = [(score.sys_len, score.ref_len, *score.counts, *score.totals) for score in scores]
-    return [dict(zip(STATISTICS, row, strict=True)) for row in counts]

@@ -7,29 +7,47 @@ import hashlib
 from collections.abc import Iterable
 from pathlib import Path
 
-from heads.base.files import UserError, normalise, write_lines
+from heads.base.files import UserError, normalised, write_lines
+from heads.base.scripts import UNSPACED, script_of
+from heads.text.vocabulary import Vocabulary
 from heads.translation.stream import Report, Translator, translated
 
 WORDS = (3, 60)
-"""Minimum and maximum number of words in a source sentence."""
+"""Minimum and maximum length of a source sentence, in what `distinct` counts."""
 BLOCK_LINES = 1000
 
 
-def drawn(lines: Iterable[str], number: int, after: int = 0) -> list[str]:
+def drawn(lines: Iterable[str], number: int, after: int = 0, source: Vocabulary | None = None) -> list[str]:
     """So many `distinct` sentences of a text after the first `after`. Raises UserError if there are fewer."""
-    clean = distinct(lines)
+    clean, limits = distinct(lines, source)
     if len(clean) < after + number:
         raise UserError(
-            f"there are only {len(clean)} distinct sentences of {WORDS[0]} to {WORDS[1]} words to translate, not "
-            f"{after + number}: ask for fewer, or give more text."
+            f"there are only {len(clean)} distinct sentences of {limits} to translate, not {after + number}: ask for "
+            "fewer, or give more text."
         )
     return clean[after : after + number]
 
 
-def distinct(lines: Iterable[str]) -> list[str]:
-    """Distinct sentences of a text, neither too short nor too long, in an order that depends on them alone."""
-    clean = {line for line in map(normalise, lines) if WORDS[0] <= len(line.split()) <= WORDS[1]}
-    return sorted(clean, key=lambda line: hashlib.sha256(line.encode()).digest())
+def distinct(lines: Iterable[str], source: Vocabulary | None = None, *, pairs: bool = False) -> tuple[list[str], str]:
+    """Distinct sentences of a text, neither too short nor too long, in an order that depends on them alone.
+
+    Words are counted or, if the text has no blanks between words, letters for the minimum and, for the maximum,
+    subwords of the `source` vocabulary. pairs: lines may have a tab between two sentences. Also says which limits these
+    are.
+    """
+    found, (least, most) = {normalised(line, pairs=pairs) for line in lines}, WORDS
+    if source is None or script_of(found) not in UNSPACED:
+        clean, limits = [line for line in found if least <= len(line.split()) <= most], f"{least} to {most} words"
+    else:
+        long = [line for line in found if sum(map(str.isalpha, line)) >= least]
+        clean = [line for line in long if _subwords(line, source) <= most]
+        limits = f"{least} letters to {most} subwords"
+    return sorted(clean, key=lambda line: hashlib.sha256(line.encode()).digest()), limits
+
+
+def _subwords(line: str, source: Vocabulary) -> int:
+    """Number of subwords that cover characters of a line: those of a prefix, such as a language, do not count."""
+    return sum(end > start for start, end in source.spans(line)[1])
 
 
 def write_distilled(sources: list[str], translator: Translator, source: Path, target: Path, report: Report) -> None:

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
-from sacrebleu.metrics import CHRF
 
 from heads.base.files import check_references
 from heads.config.analyses import TranslateSettings
@@ -12,7 +11,8 @@ from heads.model.sublayers import Gates
 from heads.model.transformer import Transformer
 from heads.text.batches import Pairs
 from heads.text.vocabulary import Tokens, Vocabulary
-from heads.translation.beam_search import beam_search, bleu
+from heads.translation.beam_search import beam_search
+from heads.translation.text_scores import bleu, chrf
 
 
 def every_pair(source: Tokens) -> Pairs:
@@ -47,13 +47,6 @@ def searched(
     return numbers, vocabulary.decode([found[number] for number in numbers])
 
 
-def chrf(hypotheses: Sequence[str], references: Sequence[str]) -> dict[str, Any]:
-    """Corpus chrF of detokenised text (0 to 100) by sacrebleu, with its signature."""
-    metric = CHRF()
-    score = metric.corpus_score(list(hypotheses), [list(references)])
-    return {"chrf": float(score.score), "chrf_signature": str(metric.get_signature())}
-
-
 def scored(
     model: Transformer,
     source: Tokens,
@@ -61,14 +54,17 @@ def scored(
     vocabulary: Vocabulary,
     settings: TranslateSettings,
     device: torch.device,
+    tokeniser: str,
 ) -> tuple[list[str], list[str], dict[str, Any]]:
     """Translations of the first `settings.sentences` sentences (0: all), their references, BLEU and chrF."""
     numbers, texts = searched(model, every_pair(source), vocabulary, settings, device)
     own = [references[i] for i in numbers]
-    return texts, own, score_of_texts(texts, own, settings)
+    return texts, own, score_of_texts(texts, own, settings, tokeniser)
 
 
-def score_of_texts(texts: Sequence[str], references: Sequence[str], settings: TranslateSettings) -> dict[str, Any]:
+def score_of_texts(
+    texts: Sequence[str], references: Sequence[str], settings: TranslateSettings, tokeniser: str
+) -> dict[str, Any]:
     """BLEU and chrF of translations, and the search settings they were made with."""
     facts = {
         "split": "test",
@@ -76,11 +72,11 @@ def score_of_texts(texts: Sequence[str], references: Sequence[str], settings: Tr
         "beam": settings.beam,
         "length_penalty": settings.length_penalty,
     }
-    return {**bleu(texts, references), **chrf(texts, references), **facts}
+    return {**bleu(texts, references, tokeniser), **chrf(texts, references), **facts}
 
 
-def score_in_words(texts: Sequence[str], references: Sequence[str]) -> str:
+def score_in_words(texts: Sequence[str], references: Sequence[str], tokeniser: str) -> str:
     """BLEU and chrF with their signatures, on one line. Raises UserError unless there are as many references."""
     check_references("The translated text", len(texts), "its references", references)
-    scores = {**bleu(texts, references), **chrf(texts, references)}
+    scores = {**bleu(texts, references, tokeniser), **chrf(texts, references)}
     return f"BLEU {scores['bleu']:.2f} {scores['signature']}, chrF {scores['chrf']:.2f} {scores['chrf_signature']}"

@@ -1,7 +1,7 @@
 """Translate a stream of text: lines in, their translations out, in the same order and in bounded memory."""
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -10,6 +10,7 @@ import numpy as np
 import torch
 
 from heads.base.files import FIRST_BYTES, UserError, no_text, normalise
+from heads.base.scripts import is_unspaced
 from heads.model.folder import load_folder
 from heads.model.transformer import Transformer
 from heads.text.batches import batched, pad
@@ -79,7 +80,12 @@ class Translator:
             for member, text in zip(members, self.target.decode(ids), strict=True):
                 texts[member] = text
         ready = iter(texts)
-        return [" ".join(islice(ready, len(sentence))) for sentence in sentences]
+        return [joined(list(islice(ready, len(sentence)))) for sentence in sentences]
+
+
+def joined(parts: Sequence[str]) -> str:
+    """The translations of a sentence's parts as one text, with blanks between them if its script has any."""
+    return ("" if is_unspaced("".join(parts)) else " ").join(parts)
 
 
 def open_translator(
