@@ -8,7 +8,7 @@ from heads.analysis.metrics import ACCURACY, BLEU, Metric
 from heads.base.files import UserError, read_lines
 from heads.base.targets import Target
 from heads.model.encoder import Encoder
-from heads.model.shape import Head, facts_of, shape_of
+from heads.model.shape import Head, check_answers, facts_of, shape_of
 
 MASKED_COLUMNS = ("target", "kept", "of", "bleu", "bleu_change", "p_value")
 COMPARED_COLUMNS = ("run", "kept", "of", "updates", "bleu", "bleu_change", "p_value")
@@ -52,8 +52,13 @@ def masked_rows(
 
 
 def metric_of(folder: Path) -> tuple[Metric, str]:
-    """The metric of the model in a folder, and the name of the file there with its answers."""
-    return (ACCURACY, "predictions.txt") if shape_of(folder).classifies else (BLEU, "translations.txt")
+    """The metric of the model in a folder, and the name of the file there with its answers.
+
+    Raises UserError if it embeds sentences.
+    """
+    shape = shape_of(folder)
+    check_answers(shape, folder)
+    return (ACCURACY, "predictions.txt") if shape.classifies else (BLEU, "translations.txt")
 
 
 def compared_rows(

@@ -156,7 +156,15 @@ class Examples(Pairs):
 
 
 def pairs_of(source: Tokens, target: Tokens, max_subwords: int, *, labelled: bool) -> Pairs:
-    """Encoded pairs for translation or, if `labelled`, examples with labels."""
+    """Encoded pairs for translation or, if `labelled`, examples with labels.
+
+    Raises UserError if they have anything else than one label each.
+    """
+    if labelled and (target.lengths != 1).any():
+        raise UserError(
+            "The target has lines without exactly one label, but a model without a decoder gives one for each example: "
+            "give the labels of examples, or a model that translates."
+        )
     return (Examples if labelled else Pairs)(source, target, max_subwords)
 
 
