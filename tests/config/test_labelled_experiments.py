@@ -1,12 +1,13 @@
 """Experiments whose corpus has labels: their plan, and settings that are refused."""
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from checkouts import configuration
-from heads.base.files import UserError
+from heads.base.files import UserError, write_json
 from heads.config.plan import Plan
 from heads.config.settings import merged, resolve, stage_settings
 from heads.figures.needs import NEEDS as FIGURES
@@ -77,6 +78,22 @@ def test_shares_are_of_the_heads_of_the_encoder_alone() -> None:
     ("changes", "sentence"),
     [
         ({"sweep": {"lambdas": {"enc_self": [0.1]}}}, r"sweep.lambdas names enc_self, but a model that classifies"),
+        (
+            {"sweep": {"scratch_scopes": ["enc_self"]}},
+            r"sweep.scratch_scopes names enc_self, but a model that classifies",
+        ),
+        (
+            {"sweep": {"penalty_scratch_scopes": ["all", "enc_self"]}},
+            r"sweep.penalty_scratch_scopes names enc_self, but",
+        ),
+        (
+            {"sweep": {"scratch_lambdas": {"enc_self": [0.1]}}},
+            r"sweep.scratch_lambdas names enc_self, but a model that",
+        ),
+        (
+            {"sweep": {"selection": {"methods": ["causal"]}}, "causal": {"updates": 5}},
+            r"selection names the method causal, but models that classify have no causal gates: take causal out\.$",
+        ),
         ({"sweep": {"budgets": {"all": ["1-2-3"]}}}, r"all has 1 kind of attention: give one number"),
         ({"sweep": {"budgets": {"all": [49]}}}, r"asks for 49 of the 48 heads of enc_self: lower it"),
         ({"sweep": {"selection": {"budgets": [49]}}}, r"budgets has 49, but the model has 48 heads: lower it"),
@@ -110,3 +127,53 @@ def test_attention_maps_of_examples_are_of_the_dev_text_with_labels_and_with_tre
         "plain": (f"{folder}/read/dev.source.txt", [f"{folder}/read/dev.target.txt"], []),
         "demo": (f"{folder}/demo/dev.conllu", [], []),
     }
+
+
+def test_a_file_of_models_of_another_task_is_refused_for_an_experiment_and_no_other_file() -> None:
+    plan = Plan(config({"sweep": SWEEP}))
+    files = {name for need in (*TABLES.values(), *FIGURES.values()) for names in need.files.values() for name in names}
+    assert {"confidence.tsv", "lrp.tsv", "roles.tsv"} < files
+    refused: dict[str, set[str]] = {"demo": set(), "told": set()}
+    for experiment, names in refused.items():
+        for name in sorted(files - {"causal.tsv", "cosine.json"}):
+            try:
+                plan.check_made(experiment, name)
+            except UserError:
+                names.add(name)
+    of_translations = {"bleu.json", "bleu_statistics.tsv", "cross_attention_roles.tsv", "alignment_heads.tsv"}
+    assert refused == {"demo": {"accuracy.json"}, "told": of_translations}
+    with pytest.raises(UserError, match=r"^causal\.tsv is of models that translate, but those of told classify"):
+        plan.check_made("told", "causal.tsv")
+    with pytest.raises(UserError, match=r"^experiments\.demo\.causal\.updates is 0, so no gates are fitted: set one"):
+        plan.check_made("demo", "causal.tsv")
+    Plan(merged(config({}), {"experiments": {"demo": {"causal": {"updates": 5}}}})).check_made("demo", "causal.tsv")
+
+
+@pytest.mark.parametrize(
+    ("experiment", "corpus", "kind", "sentence"),
+    [
+        ("demo", "demo", "bert", "is a BERT, which does not translate: name a model that does."),
+        ("told", "told", "marian", "translates and does not classify: name a BERT."),
+        ("told", "told", "bart", "translates and does not classify: name a BERT."),
+        ("told", "told", "", "translates and does not classify: name a BERT."),
+        ("told", "told", "bert", ""),
+        ("demo", "demo", "m2m_100", ""),
+    ],
+)
+def test_a_pretrained_model_for_another_task_than_the_corpus_is_for_is_refused_while_planning(
+    tmp_path: Path, experiment: str, corpus: str, kind: str, sentence: str
+) -> None:
+    """A folder without config.json is Marian's own."""
+    if kind:
+        write_json(tmp_path / "config.json", {"model_type": kind})
+    else:
+        (tmp_path / "model.npz").write_bytes(b"PK\x03\x04")
+    theirs = {"corpus": corpus, "baseline": {"pretrained": str(tmp_path), "keep_at": []}}
+    whole = merged(config({}), {"experiments": {experiment: theirs}})
+    plan = Plan(whole)
+    if sentence:
+        with pytest.raises(UserError) as error:
+            plan.pretrained_files(experiment)
+        assert str(error.value) == f"experiments.{experiment}.baseline.pretrained: {tmp_path} {sentence}"
+    else:
+        assert plan.pretrained_files(experiment)

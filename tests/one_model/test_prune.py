@@ -156,7 +156,7 @@ def test_of_the_sizes_tried_the_smallest_that_loses_no_more_is_taken(
     experiment: Experiment, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, lost: dict[int, float], kept: int,
     tried: list[int],
 ) -> None:  # fmt: skip
-    place, seen = SimpleNamespace(baseline=experiment.baseline), []
+    place, seen = SimpleNamespace(baseline=experiment.baseline, tokeniser="13a"), []
     measured: list[tuple[int, str]] = []
 
     def loss(_place: Any, _scope: str, folder: Path, heads: int, split: str, _device: str) -> Loss:

@@ -331,6 +331,37 @@ def test_whatever_a_rule_writes_lies_in_its_experiment_or_where_no_experiment_ma
     assert {path.split("/")[1] for path in files} - {*FOLDERS} == {*CORPORA}
 
 
+OF_TRANSLATORS = {
+    "score": "bleu.json",
+    **{rule: f"{rule}.tsv" for rule in ("causal", "alignment_heads", "cross_attention_roles")},
+}
+"""Rules for models that translate, and the file that each is known by."""
+
+
+def test_each_rule_is_planned_for_an_experiment_that_classifies_or_refused_before_anything_runs(
+    jobs: list[Job], planned: Path
+) -> None:
+    """It is asked for whatever is made for an experiment that translates."""
+    made: dict[str, str] = {}
+    for job in jobs:
+        if (path := job.outputs[0]).startswith("results/tiny/") and "keep-1-" not in path:
+            made.setdefault(job.rule, path.replace("/tiny/", "/told/").replace("/enc_self/", "/all/"))
+    assert {*OF_TRANSLATORS, *TRAINED} - {"imported"} <= {*made} and len(made) > 28
+    able = {rule: path for rule, path in made.items() if rule not in OF_TRANSLATORS}
+    words = ["-n", "--forceall", "--configfile", str(TINY), "planned.yaml", "--"]
+    done = snakemake(planned, *words, *able.values())
+    assert done.returncode == 0, done.stdout[-2000:]
+    assert {*able} <= {*re.findall(r"^(?:local)?rule (\w+):$", done.stdout, re.MULTILINE)}
+    said = {
+        made[rule]: f"{name} is of models that translate, but those of told classify: ask"
+        for rule, name in OF_TRANSLATORS.items()
+    }
+    said["results/tiny/baseline/seed-1/accuracy.json"] = "accuracy.json is of models that classify, but those of tiny"
+    for path, sentence in said.items():
+        done = snakemake(planned, *words, path)
+        assert done.returncode == 1 and sentence in done.stdout, path
+
+
 def test_every_output_of_a_rule_is_told_to_its_command(jobs: list[Job]) -> None:
     for job in jobs:
         told = [word for value in job.flags.values() for word in value.split()]

@@ -5,7 +5,7 @@ SCORED_MODEL = {"model": f"{ANY_RUN}/model.safetensors", "shape": f"{ANY_RUN}/mo
 rule score:
     """Translate the test set by beam search and score it with sacrebleu."""
     input:
-        **SCORED_MODEL,
+        **scored_model("bleu.json"),
         source=f"{BPE}/test.source.safetensors",
         text=corpus_file("test.source.txt"),
         target_bpe=f"{BPE}/target.model",
@@ -38,7 +38,7 @@ rule score:
 rule classified:
     """Predict the label of every test example; accuracy and Matthews' correlation."""
     input:
-        **SCORED_MODEL,
+        **scored_model("accuracy.json"),
         source=f"{BPE}/test.source.safetensors",
         references=corpus_file("test.target.txt"),
         target_bpe=f"{BPE}/target.model",
@@ -151,7 +151,7 @@ rule importance:
 rule causal:
     """Which heads help, interfere or do neither, by soft gates on frozen weights (Nam et al. 2025)."""
     input:
-        **SCORED_MODEL,
+        **scored_model("causal.tsv"),
         source=f"{BPE}/dev.source.safetensors",
         target=f"{BPE}/dev.target.safetensors",
         code=code_of("causal"),

@@ -183,6 +183,16 @@ def fitting(files):
     return asked
 
 
+def scored_model(name):
+    """Inputs: a scored model, once it is known that the runs of its experiment have the file that is made from it."""
+
+    def asked(wildcards):
+        PLAN.check_made(wildcards.experiment, name)
+        return f"{ANY_RUN}/model.safetensors".format(**dict(wildcards.items()))
+
+    return {"model": asked, "shape": f"{ANY_RUN}/model.json"}
+
+
 def growing(amount):
     """Resource: this amount, and as much again each time that a job is tried again."""
     return lambda wildcards, attempt: attempt * amount

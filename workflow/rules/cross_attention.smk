@@ -4,7 +4,7 @@
 rule alignment_heads:
     """How well cross-attention heads agree with a word alignment (error rate of Och and Ney 2003)."""
     input:
-        **SCORED_MODEL,
+        **scored_model("alignment_heads.tsv"),
         source_bpe=f"{BPE}/source.model",
         target_bpe=f"{BPE}/target.model",
         source=corpus_file("dev.source.txt"),
@@ -38,7 +38,7 @@ rule alignment_heads:
 rule cross_attention_roles:
     """Which target token's source cross-attention heads look at: the one being written, the last or the next."""
     input:
-        **SCORED_MODEL,
+        **scored_model("cross_attention_roles.tsv"),
         source_bpe=f"{BPE}/source.model",
         target_bpe=f"{BPE}/target.model",
         source=corpus_file("dev.source.txt"),

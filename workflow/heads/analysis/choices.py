@@ -9,7 +9,7 @@ from heads.base.files import UserError, read_lines
 from heads.base.names import AUTO
 from heads.base.targets import Target
 from heads.model.encoder import Encoder
-from heads.model.shape import Head, facts_of, shape_of
+from heads.model.shape import Head, check_answers, facts_of, shape_of
 from heads.translation.text_scores import tokeniser_of
 
 MASKED_COLUMNS = ("target", "kept", "of", "bleu", "bleu_change", "p_value")
@@ -56,9 +56,11 @@ def masked_rows(
 def metric_of(folder: Path, references: Sequence[str] = (), tokeniser: str = AUTO) -> tuple[Metric, str]:
     """The metric of the model in a folder, and the name of the file there with its answers.
 
-    references: of the whole text, for the tokeniser of BLEU.
+    references: of the whole text, for the tokeniser of BLEU. Raises UserError if it embeds sentences.
     """
-    if shape_of(folder).classifies:
+    shape = shape_of(folder)
+    check_answers(shape, folder)
+    if shape.classifies:
         return ACCURACY, "predictions.txt"
     return bleu_by(tokeniser_of(references, tokeniser)), "translations.txt"
 

@@ -70,8 +70,9 @@ def answers_of(
 
     Of the text, the first `search.sentences` lines are used (0: all). References of vectors are those of the unmasked
     model. much_alike: the model keeps its weights and most outputs stay as in the first call, so that what they share
-    is computed once.
+    is computed once. Raises UserError if the model answers in other subwords or labels than those of the text.
     """
+    check_answered_in(model, text.target)
     tokens, lines, target = text.source, text.references[: search.sentences or None], text.target
     if isinstance(target, Vocabulary):
         assert isinstance(model, Transformer)
@@ -87,6 +88,15 @@ def answers_of(
     assert isinstance(target, Labels)
     examples = (tokens, target, device, search.batch_tokens, len(lines))
     return partial(classified, model, *examples, prefixes=prefixes), lines, ACCURACY
+
+
+def check_answered_in(model: Encoder, target: Encodes) -> None:
+    """Raise UserError if a model does not answer in a vocabulary or in labels, by their kind and number."""
+    labels = isinstance(target, Labels)
+    if labels != model.shape.alone or len(target) != model.shape.target_subwords:
+        had = f"{len(target)} {'labels' if labels else 'subwords'}"
+        needed = f"{model.shape.target_subwords} {'labels' if model.shape.alone else 'subwords'}"
+        raise UserError(f"{target.path} has {had}, but the model answers in {needed}: give those it was trained with.")
 
 
 @torch.inference_mode()

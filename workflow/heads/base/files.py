@@ -152,6 +152,13 @@ def check_references(text: str, lines: int, name: str, references: Sequence[str]
     check_some(name, references)
 
 
+def some_lines(path: Path) -> list[str]:
+    """The lines of a file of references. Raises UserError if all are empty."""
+    references = read_lines(path)
+    check_some(str(path), references)
+    return references
+
+
 def check_some(name: str, references: Sequence[str]) -> None:
     """Raise UserError if all references are empty."""
     if references and not any(line.strip() for line in references):

@@ -44,6 +44,14 @@ def heads_of(folder: Path) -> dict[str, tuple[int, int]]:
     return {kind: stacks["encoder" if kind.startswith("enc") else "decoder"] for kind in ATTENTIONS}
 
 
+def model_type(folder: Path) -> str:
+    """What kind of model a folder's config.json says it is, such as marian or bert; "" if it does not."""
+    try:
+        return str(json.loads((folder / CONFIG).read_text(encoding="utf-8"))["model_type"])
+    except (OSError, ValueError, TypeError, LookupError):
+        return ""
+
+
 def by_import(name: str) -> str:
     """How to import a model from the hub, if there is a network."""
     return f'where there is a network run "heads import {name}" once'

@@ -51,7 +51,9 @@ SCORES = {metric: f"{metric}.json" for metric in METRICS}
 SCORED_FILES = {TRANSLATION: (SCORES[BLEU], "translations.txt"), CLASSIFICATION: (SCORES[ACCURACY], "predictions.txt")}
 """The files of every scored run, by task."""
 ONLY_OF = {
-    TRANSLATION: (SCORES[BLEU], "bleu_statistics.tsv", "cross_attention_roles.tsv", "causal.tsv"),
+    TRANSLATION: (
+        *(SCORES[BLEU], "bleu_statistics.tsv", "cross_attention_roles.tsv", "alignment_heads.tsv", "causal.tsv"),
+    ),
     CLASSIFICATION: (SCORES[ACCURACY],),
     EMBEDDING: (SCORES[COSINE],),
 }

@@ -4,6 +4,7 @@ import argparse
 
 import torch
 
+from heads.base.files import UserError
 from heads.base.names import SIDES
 from heads.base.outputs import FOLDER
 from heads.cli._flags import add_output_argument, add_training_arguments, settings_of
@@ -28,6 +29,10 @@ def run(arguments: argparse.Namespace) -> str:
     job = job_of(arguments, checkpoints=arguments.checkpoints)
     source, target = (opened(arguments.data / f"{side}.model") for side in SIDES)
     labels = len(target) if isinstance(target, Labels) else 0
+    if labels == 1:
+        raise UserError(
+            f"{arguments.data} has a single label, so that there is nothing to classify: give other examples."
+        )
     shape = unpruned_shape(settings_of(arguments, ModelSettings, "model"), len(source), len(target), labels)
     torch.manual_seed(arguments.seed)
     training = settings_of(arguments, TrainingSettings, "training")

@@ -6,7 +6,7 @@ from heads.analysis.causal_gating import COLUMNS, causal_rows
 from heads.base.files import UserError, write_tsv
 from heads.cli._flags import add_measure_arguments, settings_of
 from heads.config.analyses import CausalSettings
-from heads.model.folder import load_model
+from heads.model.folder import load_folder
 from heads.text.batches import measured_pairs
 from heads.text.vocabulary import Tokens
 from heads.training.devices import label_of, pick
@@ -23,11 +23,7 @@ def run(arguments: argparse.Namespace) -> str:
     if not settings.updates:
         raise UserError("causal.updates is 0, so no gates are fitted: set a number, such as 60.")
     device = pick(arguments.device, arguments.threads)
-    model = load_model(arguments.model).to(device)
-    if model.shape.alone:
-        raise UserError(
-            f"{arguments.model} does not translate, but causal gates need a model that does: give another run."
-        )
+    model = load_folder(arguments.model).to(device)
     pairs = measured_pairs(
         Tokens(arguments.source), Tokens(arguments.target), settings.batch_tokens, "causal.batch_tokens"
     )

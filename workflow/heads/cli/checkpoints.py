@@ -8,6 +8,7 @@ from heads.base.files import write_tsv
 from heads.cli._flags import add_masking_arguments, add_output_argument, add_path_argument, settings_of, tokeniser_named
 from heads.config.analyses import CheckpointsSettings, ImportanceSettings
 from heads.config.trainings import TrainingSettings
+from heads.model.shape import check_answers
 from heads.text.batches import measured_pairs, pairs_of
 from heads.text.vocabulary import Tokens
 from heads.training.checkpointing import course_of
@@ -33,6 +34,7 @@ def run(arguments: argparse.Namespace) -> str:
     training = settings_of(arguments, TrainingSettings, "training")
     weights = course_of(arguments.model, arguments.checkpoints)
     model = load_with_heads(arguments.model, device)
+    check_answers(model.shape, arguments.model)
     train = Tokens(arguments.train_source), Tokens(arguments.train_target)
     trained_on = pairs_of(*train, training.max_subwords, labelled=model.shape.alone)
     bound, alone = (how.batch_tokens, "importance.batch_tokens"), model.shape.alone

@@ -7,7 +7,7 @@ from heads.base.files import write_tsv
 from heads.cli._flags import add_measure_arguments, settings_of
 from heads.config.analyses import ImportanceSettings
 from heads.config.trainings import TrainingSettings
-from heads.model.folder import load_model
+from heads.model.folder import load_answering
 from heads.text.batches import measured_pairs
 from heads.text.vocabulary import Tokens
 from heads.training.devices import label_of, pick
@@ -23,7 +23,7 @@ def run(arguments: argparse.Namespace) -> str:
     settings = settings_of(arguments, ImportanceSettings, "importance")
     smoothing = settings_of(arguments, TrainingSettings, "training").label_smoothing
     device = pick(arguments.device, arguments.threads)
-    model = load_model(arguments.model).to(device)
+    model = load_answering(arguments.model).to(device)
     # A sentence longer than a batch would break the bound on memory.
     bound, alone = (settings.batch_tokens, "importance.batch_tokens"), model.shape.alone
     pairs = measured_pairs(Tokens(arguments.source), Tokens(arguments.target), *bound, labelled=alone)

@@ -6,7 +6,7 @@ from heads.analysis.lrp.rows import COLUMNS, CONSERVATION_COLUMNS, generated, re
 from heads.base.files import write_tsv
 from heads.cli._flags import add_measure_arguments, add_output_argument, settings_of
 from heads.config.analyses import LrpSettings
-from heads.model.folder import load_model
+from heads.model.folder import load_answering
 from heads.text.batches import measured_pairs
 from heads.text.vocabulary import Tokens
 from heads.training.devices import label_of, pick
@@ -22,7 +22,7 @@ def run(arguments: argparse.Namespace) -> str:
     """Translate greedily, propagate relevance back from every step by every rule, and write the tables."""
     device = pick(arguments.device, arguments.threads)
     settings = settings_of(arguments, LrpSettings, "lrp")
-    model = load_model(arguments.model).to(device)
+    model = load_answering(arguments.model).to(device)
     # A sentence longer than a batch would break the bound on memory.
     bound, alone = (settings.batch_tokens, "lrp.batch_tokens"), model.shape.alone
     pairs = measured_pairs(Tokens(arguments.source), Tokens(arguments.target), *bound, labelled=alone)

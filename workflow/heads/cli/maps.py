@@ -8,7 +8,7 @@ from heads.analysis.maps_of_text import maps_of_lines, maps_of_sentences, read_e
 from heads.base.files import UserError, write_text
 from heads.cli._flags import add_analysis_arguments, add_output_argument, add_path_argument, settings_of
 from heads.config.analyses import MapsSettings, TranslateSettings
-from heads.model.folder import load_model
+from heads.model.folder import load_answering
 from heads.model.transformer import Transformer
 from heads.text.encoding import vocabulary_of
 from heads.text.labels import Labels
@@ -35,7 +35,7 @@ def run(arguments: argparse.Namespace) -> str:
     settings = settings_of(arguments, MapsSettings, "maps")
     search = settings_of(arguments, TranslateSettings, "translate")
     device = pick(arguments.device, arguments.threads)
-    model = load_model(arguments.model).to(device)
+    model = load_answering(arguments.model).to(device)
     source = vocabulary_of(arguments.source_bpe)
     if isinstance(model, Transformer):
         target = vocabulary_of(arguments.target_bpe)

@@ -8,8 +8,8 @@ from heads.base.targets import Target
 from heads.cli._flags import add_gate_arguments, add_path_argument, settings_of
 from heads.cli._job import job_of
 from heads.config.trainings import GatesSettings, ScratchSettings, TrainingSettings
-from heads.model.shape import shape_of
-from heads.model.transformer import Transformer
+from heads.model.folder import model_of
+from heads.model.shape import check_answers, shape_of
 from heads.training.devices import label_of
 from heads.training.job import pruning_of, run_job
 
@@ -26,8 +26,10 @@ def run(arguments: argparse.Namespace) -> str:
     length = settings_of(arguments, ScratchSettings, "scratch").model_copy(update={"patience": 0})
     settings = settings_of(arguments, GatesSettings, "gates").model_copy(update={"updates": length.updates})
     training = length.trained_by(settings_of(arguments, TrainingSettings, "training"))
+    shape = shape_of(arguments.unpruned)
+    check_answers(shape, arguments.unpruned)
     torch.manual_seed(arguments.seed)
-    model = Transformer(shape_of(arguments.unpruned))
+    model = model_of(shape)
     target = Target.parse(arguments.target, by_gates=True)
     pruning = pruning_of(model, arguments.scope, target, settings, ())
     start = f"gates {arguments.scope} {arguments.target} fresh"

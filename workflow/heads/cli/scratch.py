@@ -9,7 +9,7 @@ from heads.cli._job import job_of
 from heads.config.trainings import ScratchSettings, TrainingSettings
 from heads.model.folder import model_of
 from heads.model.head_removal import pruned_shape, read_open_heads
-from heads.model.shape import shape_of
+from heads.model.shape import check_answers, shape_of
 from heads.training.devices import label_of
 from heads.training.job import run_job
 
@@ -25,6 +25,7 @@ def run(arguments: argparse.Namespace) -> str:
     """Train a new model with the same heads as the pruned one."""
     job = job_of(arguments)
     unpruned = shape_of(arguments.unpruned)
+    check_answers(unpruned, arguments.unpruned)
     shape = pruned_shape(unpruned, read_open_heads(arguments.heads, unpruned))
     torch.manual_seed(arguments.seed)
     settings = settings_of(arguments, ScratchSettings, "scratch")

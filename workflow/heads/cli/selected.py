@@ -6,7 +6,7 @@ from heads.base.seals import sha256_of
 from heads.cli._flags import add_path_argument, add_training_arguments, settings_of
 from heads.cli._job import job_of
 from heads.config.trainings import LengthSettings, TrainingSettings
-from heads.model.folder import WEIGHTS, load_model
+from heads.model.folder import WEIGHTS, load_answering
 from heads.model.head_removal import prune, read_open_heads
 from heads.model.shape import facts_of
 from heads.training.devices import label_of
@@ -23,7 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> str:
     """Prune and fine-tune; the learning rate schedule continues where the start model's ended."""
     job = job_of(arguments)
-    model = load_model(arguments.start_model)
+    model = load_answering(arguments.start_model)
     smaller = prune(model, read_open_heads(arguments.heads, model.shape))
     before = facts_of(arguments.start_model)["total_updates"]
     training = settings_of(arguments, TrainingSettings, "training")

@@ -10,7 +10,7 @@ import sys
 from functools import partial
 from pathlib import Path
 
-from heads.base.files import UserError, check_some, full_disk_named, read_lines
+from heads.base.files import UserError, full_disk_named, some_lines
 from heads.cli._flags import add_device_arguments, add_model_argument, add_tokeniser_argument, languages_of
 from heads.training.devices import pick
 from heads.translation.opening import opened
@@ -56,8 +56,7 @@ def exponent(text: str) -> float:
 
 def run(arguments: argparse.Namespace) -> None:
     """Translate until the input ends; line by line if it is typed."""
-    references = arguments.references and read_lines(arguments.references)
-    check_some(str(arguments.references), references or ())
+    references = arguments.references and some_lines(arguments.references)
     tokeniser = tokeniser_of(references or (), arguments.tokenize)
     device, report = pick(arguments.device, arguments.threads), partial(print, file=sys.stderr)
     with opened(arguments.model, arguments.prefix, languages=languages_of(arguments)) as folder:

@@ -50,12 +50,20 @@ def check_together(name: str, experiment: Mapping[str, Any], config: Mapping[str
         raise UserError(f"{where}.maps.min_words is above max_words: swap them.")
     if max(experiment["speed"]["batch_sizes"]) > experiment["speed"]["sentences"]:
         raise UserError(f"{where}.speed.batch_sizes has sizes above speed.sentences: take them out.")
-    chosen = experiment["sweep"]["selection"]
-    if "causal" in (*chosen["methods"], *chosen["fine_tuned"]["methods"]) and not experiment["causal"]["updates"]:
-        raise UserError(
-            f"{where}.sweep.selection names the method causal, but causal.updates is 0: set it, or take causal out."
-        )
+    _check_causal(where, experiment)
     _check_scratch(where, experiment["sweep"])
+
+
+def _check_causal(where: str, experiment: Mapping[str, Any]) -> None:
+    """Raise UserError if heads are chosen by causal gates that are not fitted, or for models that have none."""
+    chosen = experiment["sweep"]["selection"]
+    if "causal" not in (*chosen["methods"], *chosen["fine_tuned"]["methods"]):
+        return
+    named = f"{where}.sweep.selection names the method causal"
+    if experiment.get(TASK, TRANSLATION) != TRANSLATION:
+        raise UserError(f"{named}, but models that classify have no causal gates: take causal out.")
+    if not experiment["causal"]["updates"]:
+        raise UserError(f"{named}, but causal.updates is 0: set it, or take causal out.")
 
 
 def _check_scratch(where: str, sweep: Mapping[str, Any]) -> None:

@@ -12,6 +12,7 @@ from heads.base.files import UserError
 from heads.base.names import (
     CHOICE_SCOPE,
     CLASSIFICATION,
+    EMBEDDING,
     KINDS,
     ONLY_OF,
     SCOPES,
@@ -29,6 +30,10 @@ from heads.formats.registry import Format, Heads, format_of
 SCORED_KINDS = ("baseline", "pruned", "scratch", "selected", "penalty_scratch")
 """The kinds of runs that are scored; models with gates are not, since they still have all heads."""
 
+CAUSAL_FILE = "causal.tsv"
+"""The file of a run that is made only if causal gates are fitted."""
+DOING = {TRANSLATION: "translate", CLASSIFICATION: "classify", EMBEDDING: "embed sentences"}
+"""What models do, by their task."""
 ALIGNMENT_FILE = "alignment_heads.tsv"
 """The file of a run that is made only if there is a word alignment."""
 CHOSEN_FILE = "masked.tsv"
@@ -239,12 +244,24 @@ class Plan(Texts):
             path for one in experiments for path in need.inputs(self.runs_read(need, [one]), without=self.lacking(one))
         ]
 
+    def check_made(self, experiment: str, name: str) -> None:
+        """Raise UserError if the runs of an experiment have no file of this name, by their task or settings."""
+        own = self.task(experiment)
+        if wrong := [task for task, names in ONLY_OF.items() if name in names and task != own]:
+            raise UserError(
+                f"{name} is of models that {DOING[wrong[0]]}, but those of {experiment} {DOING[own]}: ask for others."
+            )
+        if name == CAUSAL_FILE and not self.experiments[experiment]["causal"]["updates"]:
+            raise UserError(
+                f"experiments.{experiment}.causal.updates is 0, so no gates are fitted: set one, such as 60."
+            )
+
     def lacking(self, experiment: str) -> list[str]:
         """Files that the runs of an experiment do not have: of another task, or that need an alignment and the like."""
         had = {
             ALIGNMENT_FILE: self.has_alignment(experiment),
             OUT_OF_DOMAIN_FILE: self.has_out_of_domain(experiment),
-            "causal.tsv": bool(self.experiments[experiment]["causal"]["updates"]),
+            CAUSAL_FILE: bool(self.experiments[experiment]["causal"]["updates"]),
         }
         others = [name for task, names in ONLY_OF.items() if task != self.task(experiment) for name in names]
-        return others + [name for name, there in had.items() if not there]
+        return [*dict.fromkeys(others + [name for name, there in had.items() if not there])]

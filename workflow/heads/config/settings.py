@@ -128,8 +128,9 @@ def classifying(name: str, experiment: dict[str, Any], changes: Mapping[str, Any
     Raises UserError if its own changes use the scope enc_self, since the encoder is the whole model.
     """
     sweep, own = experiment["sweep"], changes.get("sweep", {})
-    for key in ("lambdas", "budgets"):
-        if own.get(key, {}).get("enc_self"):
+    for key in ("lambdas", "budgets", "scratch_lambdas", "scratch_scopes", "penalty_scratch_scopes"):
+        named = own.get(key, ())
+        if named.get("enc_self") if isinstance(named, Mapping) else "enc_self" in named:
             raise UserError(
                 f"experiments.{name}.sweep.{key} names enc_self, but a model that classifies has no other heads: "
                 "move it to all."

@@ -66,7 +66,8 @@ FORMATS = (
 def format_of(name: str, task: str = TRANSLATION) -> tuple[Format, Path]:
     """The format and the path of an external model, given by a path or a name such as firefox/en-pt.
 
-    Raises UserError if there is nothing of that name, or only something packed or a pointer of Git LFS.
+    Raises UserError if there is nothing of that name, only something packed or a pointer of Git LFS, or a model for
+    another task.
     """
     place = place_of(name)
     refuse_pointers([place])
@@ -76,4 +77,9 @@ def format_of(name: str, task: str = TRANSLATION) -> tuple[Format, Path]:
     found = next((each for each in formats if each.fits(place)), formats[-1])
     if not place.exists():
         raise UserError(found.not_there(place))
+    kind = marian.model_type(place)
+    if task == TRANSLATION and kind == "bert":
+        raise UserError(f"{name} is a BERT, which does not translate: name a model that does.")
+    if task == CLASSIFICATION and (marian_parts.is_marian(place) or kind in ("marian", *fairseq.CLASSES)):
+        raise UserError(f"{name} translates and does not classify: name a BERT.")
     return found, place

@@ -12,7 +12,7 @@ from heads.model.alone import Classifier, ExampleEncoder, SentenceEncoder
 from heads.model.checkpoint import load_tensors, save_tensors
 from heads.model.encoder import Encoder
 from heads.model.head_removal import prune, read_open_heads, run_at
-from heads.model.shape import FACTS, NO_SHAPE, ModelShape
+from heads.model.shape import FACTS, NO_SHAPE, ModelShape, check_answers
 from heads.model.transformer import Transformer
 
 WEIGHTS, HEADS, GATES_LOG = "model.safetensors", "heads.tsv", "gates.jsonl"
@@ -60,6 +60,13 @@ def load_model(folder: Path, *, with_closed: bool = False) -> Encoder:
     if with_closed or not (has_gates or heads.exists()):
         return model
     return prune(model, read_open_heads(heads, model.shape))
+
+
+def load_answering(folder: Path) -> Encoder:
+    """The model in a folder, from `load_model`. Raises UserError if it embeds sentences, as `check_answers` says."""
+    model = load_model(folder)
+    check_answers(model.shape, folder)
+    return model
 
 
 def load_folder(folder: Path, *, with_closed: bool = False) -> Transformer:

@@ -213,6 +213,15 @@ def facts_of(folder: Path) -> dict[str, Any]:
     return facts
 
 
+def check_answers(shape: ModelShape, folder: Path) -> None:
+    """Raise UserError if the model in a folder embeds sentences, so that none of its answers is right or wrong."""
+    if shape.embeds:
+        raise UserError(
+            f"{folder} holds a model that embeds sentences, and this needs one that translates or classifies: give "
+            "another run."
+        )
+
+
 def shape_of(folder: Path) -> ModelShape:
     """The shape of the model in a folder. Raises UserError if its file is missing or damaged."""
     try:

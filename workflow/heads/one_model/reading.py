@@ -1,5 +1,6 @@
 """The text that one model is measured on: its lines, their references, and which of them can be measured."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 

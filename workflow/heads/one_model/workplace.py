@@ -105,7 +105,7 @@ class Workplace:
 
 
 def splits_for(folder: Path, lines: Sequence[str], most: int, report: Report) -> dict[str, list[str]]:
-    """The splits of `splits_of` for the model of a folder, without lines that are too long for it, which are counted."""
+    """The splits of `splits_of` for the model of a folder; lines that are too long for it are left out and counted."""
     source, shape = vocabulary_of(vocabulary_folder(folder) / VOCABULARIES[0]), shape_of(folder)
     clean = [normalised(line, pairs=shape.alone) for line in lines]
     reasons = unreadable(clean, source, shape, Text.max_subwords)

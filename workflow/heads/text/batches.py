@@ -161,10 +161,15 @@ class Examples(Pairs):
 def pairs_of(source: Tokens, target: Tokens, max_subwords: int, *, labelled: bool) -> Pairs:
     """Encoded pairs for translation or, if `labelled`, examples with labels.
 
-    Raises UserError unless both sides have as many sentences.
+    Raises UserError unless both sides have as many sentences, and examples one label each.
     """
     if len(source) != len(target):
         raise UserError(f"The source has {len(source)} sentences and the target {len(target)}: give files of one text.")
+    if labelled and (target.lengths != 1).any():
+        raise UserError(
+            "The target has lines without exactly one label, but a model without a decoder gives one for each example: "
+            "give the labels of examples, or a model that translates."
+        )
     return (Examples if labelled else Pairs)(source, target, max_subwords)
 
 
