@@ -174,7 +174,7 @@ def test_of_the_sizes_tried_the_smallest_that_loses_no_more_is_taken(
 
 
 def test_where_every_size_loses_too_much_it_is_said(experiment: Experiment, monkeypatch: pytest.MonkeyPatch) -> None:
-    place = SimpleNamespace(baseline=experiment.baseline)
+    place = SimpleNamespace(baseline=experiment.baseline, tokeniser="13a")
     for name, found in (("_train_both", None), ("smaller", Path()), ("_loss", Loss(14, 88, 90, -2, -3, -1))):
         monkeypatch.setattr(shrinking, name, lambda *_, found=found: found)
     with pytest.raises(UserError, match=r"loses more than 0\.5 BLEU: raise --loss"):
@@ -270,7 +270,7 @@ def test_a_tenth_is_held_out_once_and_in_two_halves() -> None:
 def test_what_speed_was_won_is_said_and_if_none_was_that(
     experiment: Experiment, tmp_path: Path, ratio: tuple[float, float, float], told: str
 ) -> None:
-    place = SimpleNamespace(baseline=experiment.baseline, text=lambda *_: tmp_path / "text")
+    place = SimpleNamespace(baseline=experiment.baseline, text=lambda *_: tmp_path / "text", tokeniser="13a")
     write_lines(tmp_path / "text", LINES[:3])
     lost = Loss(3, 80, 90, -10, -12, -8)
     first, second = report_lines(place, "enc_self", lost, {16: ratio})  # type: ignore[arg-type]
@@ -289,7 +289,9 @@ def test_what_is_lost_is_told_by_the_control(monkeypatch: pytest.MonkeyPatch, tm
         "model": wanted,
     }
     write_lines(tmp_path / "text", wanted)
-    place = SimpleNamespace(text=lambda *_: tmp_path / "text", results=tmp_path / "r", baseline=tmp_path / "model")
+    place = SimpleNamespace(
+        text=lambda *_: tmp_path / "text", results=tmp_path / "r", baseline=tmp_path / "model", tokeniser="13a"
+    )
 
     def answering(_place: Any, folder: Path, *_: Any) -> Any:
         answers = next(said[part] for part in folder.parts if part in said)
