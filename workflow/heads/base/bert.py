@@ -4,13 +4,13 @@ import json
 from pathlib import Path
 
 from heads.base import marian
-from heads.base.marian import CONFIG, HUB, HUB_NAME, LICENCES, TOKENIZER, WEIGHTS, by_import
+from heads.base.marian import ADDED, CONFIG, DESCRIBED, HUB, HUB_NAME, LICENCES, SPECIAL, TOKENIZER, WEIGHTS, by_import
 
-WORD_PIECES, VOCAB = "tokenizer.json", "vocab.txt"
+WORD_PIECES, VOCAB = DESCRIBED, "vocab.txt"
 """Either holds the vocabulary; the first one also says how text is split."""
-DESCRIBING = (CONFIG, TOKENIZER, WORD_PIECES, VOCAB)
+DESCRIBING = (CONFIG, TOKENIZER, WORD_PIECES, VOCAB, ADDED, SPECIAL)
 """All files but the weights; a folder may lack some."""
-FROM_HUB, FROM_HUB_IF_THERE = (WEIGHTS,), (TOKENIZER, WORD_PIECES, VOCAB, LICENCES[0])
+FROM_HUB, FROM_HUB_IF_THERE = (WEIGHTS,), (*DESCRIBING[1:], LICENCES[0])
 
 
 def files_of(folder: Path) -> list[Path]:

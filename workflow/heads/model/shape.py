@@ -71,6 +71,8 @@ class ModelShape:
     """The id that every translation begins with, such as that of its language; 0: any."""
     fixed_bias: bool = False
     """Whether the projection's bias is frozen: it only rules out ids that are not subwords."""
+    nameless_subwords: int = 0
+    """Number of the last target ids, which have no subword: probabilities count them, translations never have them."""
 
     def __post_init__(self) -> None:
         """Raise ValueError for unknown names and for contradictory settings."""
@@ -86,6 +88,8 @@ class ModelShape:
             raise ValueError("decoder layers must all have self-attention, or all have a recurrent unit")
         if self.shared_embedding and self.source_subwords != self.target_subwords:
             raise ValueError("a shared embedding needs source and target vocabularies of the same size")
+        if not 0 <= self.nameless_subwords < max(1, self.target_subwords):
+            raise ValueError("some ids of the target vocabulary must have a subword")
 
     @property
     def alone(self) -> bool:
@@ -101,6 +105,12 @@ class ModelShape:
     def embeds(self) -> bool:
         """Whether the model maps a sentence to one vector."""
         return self.alone and not self.classifies
+
+    @property
+    def named_subwords(self) -> tuple[int, int]:
+        """Numbers of source and target ids up to those without a subword; an embedding that both share has the same."""
+        target = self.target_subwords - self.nameless_subwords
+        return (target if self.shared_embedding else self.source_subwords), target
 
     @property
     def longest(self) -> int:

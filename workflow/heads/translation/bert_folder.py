@@ -4,7 +4,7 @@ Older folders call the weights and biases of norms gamma and beta; weights of a 
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,8 +14,9 @@ from torch import Tensor
 from heads.base.bert import VOCAB, WORD_PIECES, not_there
 from heads.base.files import UserError
 from heads.base.marian import CONFIG, TOKENIZER
-from heads.text.wordpieces import library
-from heads.translation.marian_folder import check_numbers, read_object, read_weights
+from heads.text.added import described_token, named_rows
+from heads.text.wordpieces import library, numbered_by
+from heads.translation.marian_folder import added_to, check_numbers, read_object, read_weights, weight_called
 
 DEFAULTS: Mapping[str, Any] = {
     "vocab_size": 30522,
@@ -49,6 +50,7 @@ ONLY: Mapping[str, tuple[Any, ...]] = {
 """Values of these keys that our models can reproduce."""
 SAVED_BY = "BertForSequenceClassification"
 PREFIX = "bert."
+SUBWORDS = "bert.embeddings.word_embeddings.weight"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,14 +61,10 @@ class BertFolder:
     config: Mapping[str, Any]
     word_pieces: Mapping[str, Any]
     """The tokeniser, as `tokenizers` serialises it."""
+    subwords: Sequence[str]
+    """Subword names by id [V]; rows of the matrix without a subword have one too."""
     tensors: Mapping[str, Tensor]
     """By their names in a current BertForSequenceClassification."""
-
-    @property
-    def subwords(self) -> list[str]:
-        """Subword names by id [V]."""
-        vocabulary: Mapping[str, int] = self.word_pieces["model"]["vocab"]
-        return sorted(vocabulary, key=vocabulary.__getitem__)
 
 
 def read_bert(folder: Path) -> BertFolder:
@@ -82,8 +80,11 @@ def read_bert(folder: Path) -> BertFolder:
             said, only = repr(config.get(key, "nothing")), " or ".join(map(repr, known))
             raise UserError(f"{folder / CONFIG}: {key} is {said}, not {only}: give the folder of a {SAVED_BY}.")
     check_numbers(folder / CONFIG, config, WHOLE, SHARES)
+    described = _word_pieces(folder)
     tensors = {_today(name): value for name, value in read_weights(folder, SAVED_BY).items()}
-    return BertFolder(folder, config, _word_pieces(folder), tensors)
+    rows = len(weight_called(folder, tensors, SUBWORDS))
+    names = named_rows(folder, numbered_by(described), rows, SUBWORDS)
+    return BertFolder(folder, config, described, names, tensors)
 
 
 def _today(name: str) -> str:
@@ -107,7 +108,11 @@ def _word_pieces(folder: Path) -> dict[str, Any]:
         raise UserError(f"{path} has a {kind} tokeniser, not the WordPiece of a BERT: copy it from the same model.")
     if sorted(vocabulary.values()) != [*range(len(vocabulary))]:
         raise UserError(f"{path} does not number its subwords from 0 on, each once: copy it again.")
-    return described
+    added, told = added_to(folder), described.get("added_tokens") or []
+    if path.name == VOCAB:  # a tokenizer.json has all of them itself
+        known = {one["content"] for one in told}
+        told += [{"id": one.number, **described_token(name, one)} for name, one in added.items() if name not in known]
+    return {**described, "added_tokens": told}
 
 
 def _of_words(folder: Path) -> dict[str, Any]:

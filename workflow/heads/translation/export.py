@@ -13,13 +13,12 @@ from heads.model.head_removal import COLUMNS, head_rows
 from heads.model.shape import facts_of
 from heads.model.transformer import Transformer
 from heads.text.vocabulary import Vocabulary, facts_beside
-from heads.text.wordpieces import ByteSubwords
 from heads.translation.agreement import Pair, difference_of_models, pairs_of, rounding_of
 from heads.translation.export_page import ALIGNMENT_USE, page, searched_with, use_of
 from heads.translation.fairseq_folder import read_fairseq
 from heads.translation.from_firefox import model_of_firefox, read_firefox
 from heads.translation.from_marian import model_of_marian
-from heads.translation.marian_folder import read_marian
+from heads.translation.marian_folder import added_to, read_marian
 from heads.translation.model_folder import (
     PRETRAINED,
     SCORE,
@@ -122,10 +121,8 @@ def _write_other(
         again = read_fairseq(stage, languages_of(came_with))
         difference = difference_of_models(model, model_of_marian(again, model.shape.first_subword), pairs)
     elif form == "huggingface":
-        write_huggingface(model, vocabularies, searched, stage)
+        write_huggingface(model, vocabularies, searched, stage, added_to(came_with))
         difference = difference_of_models(model, model_of_marian(read_marian(stage)), pairs)
-    elif isinstance(vocabularies[0], ByteSubwords):
-        raise UserError("the script beside ONNX graphs cannot cut text into a BART's subwords: use another --format.")
     else:
         write_onnx(model, stage)
         difference = agreement_of_onnx(model, stage, pairs)

@@ -15,6 +15,7 @@ from heads.base.marian import CONFIG
 from heads.base.names import CLASSIFICATION, KINDS_OF
 from heads.model.alone import Classifier, SentenceEncoder
 from heads.model.shape import LEARNED, ModelShape, full_heads
+from heads.text.special_ids import named_first
 from heads.translation.bert_folder import SAVED_BY, BertFolder
 from heads.translation.marian_folder import Model, filled, weight_called
 
@@ -74,11 +75,6 @@ def sentence_encoder_of_bert(folder: BertFolder) -> SentenceEncoder:
 def _with_weights(model: Model, folder: BertFolder, tensors: Mapping[str, Tensor]) -> Model:
     """The model filled with weights under BERT's names, in evaluation mode."""
     weights = {ours: weight_called(folder.path, tensors, theirs) for ours, theirs in names_of(model.shape)}
-    if len(weights[SUBWORDS]) != len(folder.subwords):
-        raise UserError(
-            f"{folder.path} has a vocabulary that does not fit its weights, {len(folder.subwords)} subwords for "
-            f"{len(weights[SUBWORDS])} rows: take all files from the same model."
-        )
     weights[SUBWORDS] = weights[SUBWORDS][order_of(folder)]
     return filled(model, folder.path, weights)
 
@@ -111,13 +107,13 @@ def drawn_anew(folder: BertFolder) -> str:
 
 
 def order_of(folder: BertFolder) -> list[int]:
-    """BERT's id for each of our ids [V]. Raises UserError if a special token is missing."""
+    """BERT's id for each of our ids [V]; rows without a subword are last. Raises UserError without a special token."""
     subwords = folder.subwords
     for name in SPECIAL:
         if name not in subwords:
             raise UserError(f"{folder.path} has no subword {name} in its vocabulary: copy the one of the same model.")
     special = [subwords.index(name) for name in SPECIAL]
-    return [*special, *(number for number in range(len(subwords)) if number not in {*special})]
+    return [*special, *(number for number in named_first(subwords) if number not in {*special})]
 
 
 def labels_of(folder: BertFolder, given: Sequence[str] = ()) -> tuple[str, ...]:
