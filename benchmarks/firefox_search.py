@@ -79,9 +79,9 @@ def ours(translator: Translator, at_a_time: int, lines: Sequence[str]) -> list[s
 
 def onnx(folder: Path, target: Vocabulary) -> Way:
     """ONNX Runtime as in the script that comes with an export, a line at a time."""
-    from heads.translation.translate_onnx import Model, Segmenter
+    from heads.translation.translate_onnx import Model, segmenter
 
-    model, source = Model(folder), Segmenter(folder, "source")
+    model, source = Model(folder), segmenter(folder, "source")
 
     def translate(lines: Sequence[str]) -> list[str]:
         found = [model.translate([*source.encode(line), EOS], 1, 1.0, 0, "false") for line in lines]

@@ -35,17 +35,26 @@ ALL_LANGUAGES = {
 }
 TEXTS = [*SENTENCES["source"], *SENTENCES["target"]]
 SPECIAL = ["<s>", "<pad>", "</s>", "<unk>"]
+TOKENISERS = {
+    "bart": transformers.BartTokenizer,
+    "mbart": transformers.MBart50Tokenizer,
+    "mbart25": transformers.MBartTokenizer,
+    "nllb": transformers.NllbTokenizer,
+}
+"""Those that transformers 5 writes as tokenizer.json alone."""
 
 
-def save_subwords(folder: Path, family: str, kind: str = "bpe") -> None:
-    """Write the tokeniser files of a folder on the hub by hand."""
+def save_subwords(
+    folder: Path, family: str, kind: str = "bpe", texts: Sequence[str] = TEXTS, subwords: int = 90
+) -> None:
+    """Write the tokeniser files of a folder on the hub by hand, with so many subwords learnt from texts."""
     folder.mkdir(parents=True, exist_ok=True)
     if family == "bart":
         made = tokenizers.ByteLevelBPETokenizer()
-        made.train_from_iterator(TEXTS * 9, vocab_size=300, special_tokens=SPECIAL, show_progress=False)
+        made.train_from_iterator([*texts] * 9, vocab_size=210 + subwords, special_tokens=SPECIAL, show_progress=False)
         made.save_model(str(folder))
         return
-    content = segmenter(TEXTS, 90, kind)
+    content = segmenter(texts, subwords, kind)
     (folder / "sentencepiece.bpe.model").write_bytes(content)
     if family == "m2m100":
         # In a different order, and without some subwords that texts are cut into.
@@ -54,6 +63,17 @@ def save_subwords(folder: Path, family: str, kind: str = "bpe") -> None:
         (folder / "vocab.json").write_text(json.dumps(numbered), encoding="utf-8")
     listed = {"additional_special_tokens": ALL_LANGUAGES[family]}
     (folder / "special_tokens_map.json").write_text(json.dumps(listed), encoding="utf-8")
+
+
+def rewrite_by_transformers(folder: Path, family: str) -> Any:
+    """Put what transformers 5 writes, tokenizer.json and tokenizer_config.json, in the place of all tokeniser files."""
+    spoken = dict(zip(("src_lang", "tgt_lang"), LANGUAGES[family], strict=True)) if family != "bart" else {}
+    listed = {"extra_special_tokens": ALL_LANGUAGES[family]} if family == "nllb" else {}
+    tokeniser = TOKENISERS[family].from_pretrained(folder, **spoken, **listed)
+    for name in ("vocab.json", "merges.txt", "sentencepiece.bpe.model", "special_tokens_map.json"):
+        (folder / name).unlink(missing_ok=True)
+    tokeniser.save_pretrained(folder)
+    return transformers.AutoTokenizer.from_pretrained(folder)
 
 
 def subwords_in(folder: Path, family: str) -> int:

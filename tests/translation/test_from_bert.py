@@ -1,5 +1,6 @@
 """An imported BERT has the subwords and logits of transformers' own, and can be exported back, pruned or not."""
 
+import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -197,9 +198,9 @@ def test_a_model_goes_back_to_transformers_with_zeros_for_heads_that_were_cut_ou
     torch.testing.assert_close(again, ours, rtol=0, atol=1e-5)
 
 
-def fewer_words(folder: Path) -> None:
+def more_words(folder: Path) -> None:
     tokeniser = read_json(folder / WORD_PIECES)["model"]
-    tokeniser["vocab"].pop(SUBWORDS[-1])
+    tokeniser["vocab"]["one more"] = len(SUBWORDS)
     changed(folder / WORD_PIECES, model=tokeniser)
 
 
@@ -292,7 +293,8 @@ BAD: tuple[tuple[dict[str, Any] | Callable[[Path], object], str], ...] = (
     (lambda f: (f / WEIGHTS).unlink(), r"has no model\.safetensors"),
     (lambda f: (f / WORD_PIECES).unlink(), r"has neither tokenizer\.json nor vocab\.txt: copy one"),
     (lambda f: (f / WEIGHTS).rename(f / PICKLED), r"has pickled weights, .* BertForSequenceClassification\.from_"),
-    (fewer_words, r"vocabulary that does not fit its weights, 30 subwords for 31 rows: take all files"),
+    (more_words, r"vocabulary that does not fit its weights, 32 subwords for 31 rows of bert\.emb.*: take all files"),
+    (lambda f: changed(f / WORD_PIECES, added_tokens=[{"id": 5}]), r"json does not say which subwords it adds"),
     (lambda f: changed(f / WORD_PIECES, model={"type": "BPE", "vocab": {}}), r"json has a BPE tokeniser, not the"),
     (lambda f: rename(f, ("pooler", "pouler")), r"has a classifier that reads no pooler, like .*: give the folder"),
     (lambda f: rename(f, ("pooler.dense.bias", "x")), r"no weights called bert\.pooler\.dense\.bias: copy model"),
@@ -382,3 +384,41 @@ def test_both_commands_take_a_bert(tmp_path: Path, capsys: pytest.CaptureFixture
     assert main(["export", str(tmp_path / "ours"), "-o", str(tmp_path / "copy")]) == 1
     assert "is already an exported model: copy the folder." in capsys.readouterr().err
     assert np.isfinite(logits_of(load_classifier(tmp_path / "ours"), opened(tmp_path / "ours/source.model"))).all()
+
+
+@pytest.mark.parametrize("form", ["tokenizer.json", "vocab.txt", "added_tokens.json"])
+def test_added_words_are_found_and_rows_without_a_subword_stay_unread(tmp_path: Path, form: str) -> None:
+    """Words added by a user, in whichever file tells of them, and a matrix padded to a multiple of 64."""
+    folder = tmp_path / "theirs"
+    tokeniser = save_tokeniser(folder, form="vocab.txt" if form == "added_tokens.json" else form)
+    model = save_bert(folder)
+    tokeniser.add_tokens(["Klingon", "ab+c", tokenizers.AddedToken("[SIGN]", special=True, lstrip=True)])
+    model.resize_token_embeddings(len(tokeniser), pad_to_multiple_of=64, mean_resizing=False)
+    model.save_pretrained(folder)
+    described = {
+        str(number): {"content": str(one), "special": one.special, "lstrip": one.lstrip}
+        for number, one in tokeniser.added_tokens_decoder.items()
+    }
+    if form == "tokenizer.json":
+        tokeniser.backend_tokenizer.save(str(folder / form))
+    elif form == "vocab.txt":
+        changed(folder / "tokenizer_config.json", added_tokens_decoder=described)
+    else:
+        (folder / form).write_text(json.dumps(tokeniser.get_added_vocab()), encoding="utf-8")
+        listed = {"additional_special_tokens": [described["33"]]}
+        (folder / "special_tokens_map.json").write_text(json.dumps(listed), encoding="utf-8")
+    lines = (*EXAMPLES, "the Klingon  [SIGN] catKlingon\tdog ab+c, klingon", "[SIGN] ab+c")
+    import_bert(folder, tmp_path / "ours")
+    vocabulary, ours = vocabulary_of(tmp_path / "ours/source.model"), load_classifier(tmp_path / "ours")
+    ids = [[tokeniser.convert_ids_to_tokens(n) for n in tokeniser(*line.split("\t")).input_ids] for line in lines]
+    assert [[vocabulary.subword(n) for n in row] for row in vocabulary.encode(lines)] == ids
+    assert {"klingon", "ab+c", "[SIGN]"} <= {*ids[-2]} and ours.shape.source_subwords == len(vocabulary) == 64
+    torch.testing.assert_close(logits_of(ours, vocabulary, lines), theirs(model, tokeniser, lines), rtol=0, atol=1e-5)
+    export_alone(tmp_path / "ours", tmp_path / "back", "huggingface", examples=lines)
+    back = transformers.BertForSequenceClassification.from_pretrained(tmp_path / "back").eval()
+    read = transformers.AutoTokenizer.from_pretrained(tmp_path / "back")
+    assert len(read) == 34 and back.config.vocab_size == 64
+    torch.testing.assert_close(theirs(back, read, lines), theirs(model, tokeniser, lines), rtol=0, atol=1e-5)
+    import_bert(tmp_path / "back", tmp_path / "again")
+    again = vocabulary_of(tmp_path / "again/source.model")
+    assert again.encode(lines) == vocabulary.encode(lines)

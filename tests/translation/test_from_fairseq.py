@@ -87,11 +87,15 @@ def test_a_language_that_is_missing_or_not_known_is_one_sentence_that_lists_some
     assert not (tmp_path / "out").exists() or [*(tmp_path / "out").iterdir()] == []
 
 
+def more_subwords(folder: Path) -> None:
+    changed(folder / "vocab.json", **{f"one more {number}": number for number in range(300, 305)})
+
+
 SPOILT: tuple[tuple[str, Callable[[Path], object], str], ...] = (
     ("nllb", lambda f: (f / SEGMENTER).unlink(), "has no sentencepiece.bpe.model"),
     ("nllb", lambda f: (f / SEGMENTER).write_bytes(b"\xff" * 50), "is not a SentencePiece model, or is damaged"),
     ("bart", lambda f: (f / "merges.txt").unlink(), "has neither sentencepiece.bpe.model nor merges.txt"),
-    ("bart", lambda f: changed(f / "config.json", vocab_size=9), "a vocab_size of 9"),
+    ("bart", lambda f: more_subwords(f), "does not fit its weights, 305 subwords for 303 rows of model.decoder.embed"),
     ("mbart", lambda f: changed(f / "config.json", d_model=24), "x 12 and not"),
     ("bart", lambda f: changed(f / "config.json", max_position_embeddings=63), "positions.weight are 64 x 12 and not"),
 )

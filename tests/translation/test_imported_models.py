@@ -115,6 +115,8 @@ def test_the_search_finds_what_transformers_finds(
     begins, lengths = ours.shape.first_subword, list[int]()
     start, end = target.rows[BOS], target.rows[EOS]
     marian = target.rows[PAD] == start
+    nameless = [[row] for row in target.rows[len(target.rows) - target.nameless :]]
+    assert len(nameless) == (0 if marian else 2)
     for ids in drawn([3, 5, 8, 2, 6, 4, *([] if marian else [7, 9, 5, 3])], len(source.rows), 5):
         subwords = torch.tensor([[*ids, EOS]])
         how: dict[str, Any] = {"length_penalty": alpha, "early_stopping": early_stopping}
@@ -129,7 +131,7 @@ def test_the_search_finds_what_transformers_finds(
             decoder_start_token_id=start,
             forced_bos_token_id=target.rows[begins] if begins else None,
             forced_eos_token_id=end if marian else None,
-            bad_words_ids=[[target.rows[PAD]], [target.rows[UNK]], *([] if begins else [[start]])],
+            bad_words_ids=[[target.rows[PAD]], [target.rows[UNK]], *([] if begins else [[start]]), *nameless],
             **(how if beam > 1 else {}),
         )[0].tolist()
         assert expected[0] == start and (not begins or expected[1] == target.rows[begins])

@@ -4,14 +4,14 @@ import json
 from pathlib import Path
 
 from heads.base import marian
-from heads.base.marian import CONFIG, HUB, HUB_NAME, LICENCES, TOKENIZER, WEIGHTS, by_import
+from heads.base.marian import ADDED, CONFIG, DESCRIBED, HUB, HUB_NAME, LICENCES, SPECIAL, TOKENIZER, WEIGHTS, by_import
 
-WORD_PIECES, VOCAB = "tokenizer.json", "vocab.txt"
+WORD_PIECES, VOCAB = DESCRIBED, "vocab.txt"
 """Either holds the vocabulary; the first one also says how text is split."""
 MODULES, POOLING = "modules.json", "1_Pooling/config.json"
 """How a sentence encoder of sentence-transformers makes one vector of a sentence: its parts, and how it pools."""
 ENCODERS = (MODULES, POOLING, "sentence_bert_config.json", "config_sentence_transformers.json")
-DESCRIBING = (CONFIG, TOKENIZER, WORD_PIECES, VOCAB, *ENCODERS)
+DESCRIBING = (CONFIG, TOKENIZER, WORD_PIECES, VOCAB, ADDED, SPECIAL, *ENCODERS)
 """All files but the weights; a folder may lack some."""
 FROM_HUB, FROM_HUB_IF_THERE = (WEIGHTS,), (*DESCRIBING[1:], LICENCES[0])
 

@@ -4,7 +4,19 @@ import json
 from pathlib import Path
 
 from heads.base import marian
-from heads.base.marian import CONFIG, GENERATION, HUB, LICENCES, PICKLED, TOKENIZER, VOCAB, WEIGHTS
+from heads.base.marian import (
+    ADDED,
+    CONFIG,
+    DESCRIBED,
+    GENERATION,
+    HUB,
+    LICENCES,
+    PICKLED,
+    SPECIAL,
+    TOKENIZER,
+    VOCAB,
+    WEIGHTS,
+)
 
 CLASSES = {
     "m2m_100": "M2M100ForConditionalGeneration",
@@ -13,7 +25,7 @@ CLASSES = {
 }
 """The class that transformers saves, by the `model_type` in config.json; NLLB is an M2M100 with its own subwords."""
 SEGMENTER, MERGES = "sentencepiece.bpe.model", "merges.txt"
-LISTS = ("tokenizer.json", "added_tokens.json", "special_tokens_map.json")
+LISTS = (DESCRIBED, ADDED, SPECIAL)
 """Files that name subwords outside the vocabulary, such as languages; so does tokenizer_config.json."""
 DESCRIBING = (CONFIG, GENERATION, TOKENIZER, VOCAB, SEGMENTER, MERGES, *LISTS)
 """All files but the weights; a folder may lack some."""
@@ -30,7 +42,7 @@ def fits(folder: Path) -> bool:
 
 def files_of(folder: Path) -> list[Path]:
     """The files of a folder that an import reads, including the weights."""
-    own = [path for name in (SEGMENTER, MERGES, *LISTS) if (path := folder / name).is_file()]
+    own = [path for name in (SEGMENTER, MERGES) if (path := folder / name).is_file()]
     return [*marian.files_of(folder), *own]
 
 

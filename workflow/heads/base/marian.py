@@ -9,12 +9,14 @@ from heads.base.names import ATTENTIONS
 
 CONFIG, GENERATION, TOKENIZER = "config.json", "generation_config.json", "tokenizer_config.json"
 SOURCE_SPM, TARGET_SPM, VOCAB, TARGET_VOCAB = "source.spm", "target.spm", "vocab.json", "target_vocab.json"
+DESCRIBED, ADDED, SPECIAL = "tokenizer.json", "added_tokens.json", "special_tokens_map.json"
+"""A tokeniser in one file, which may stand for all others, and the files that add subwords to it."""
 WEIGHTS, INDEX, PICKLED = "model.safetensors", "model.safetensors.index.json", "pytorch_model.bin"
 NEEDED = (CONFIG, VOCAB, SOURCE_SPM, TARGET_SPM)
-DESCRIBING = (*NEEDED, GENERATION, TOKENIZER, TARGET_VOCAB)
+DESCRIBING = (*NEEDED, GENERATION, TOKENIZER, TARGET_VOCAB, DESCRIBED, ADDED, SPECIAL)
 """All files but the weights; a folder may lack some."""
 LICENCES = ("README.md", "LICENSE", "LICENSE.txt", "NOTICE")
-FROM_HUB, FROM_HUB_IF_THERE = (*NEEDED[1:], WEIGHTS), (GENERATION, TOKENIZER, LICENCES[0])
+FROM_HUB, FROM_HUB_IF_THERE = (*NEEDED[1:], WEIGHTS), (*DESCRIBING[len(NEEDED) :], LICENCES[0])
 """What is downloaded besides config.json; the latter are optional."""
 HUB = "https://huggingface.co"
 HUB_NAME = re.compile(r"[\w.-]+/[\w.-]+")

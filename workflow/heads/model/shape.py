@@ -75,6 +75,8 @@ class ModelShape:
     """Whether the projection's bias is frozen: it only rules out ids that are not subwords."""
     pooling: str = POOLINGS[0]
     """How a sentence encoder makes one vector of its last states."""
+    nameless_subwords: int = 0
+    """Number of the last target ids, which have no subword: probabilities count them, translations never have them."""
 
     def __post_init__(self) -> None:
         """Raise ValueError for unknown names and for contradictory settings."""
@@ -92,6 +94,8 @@ class ModelShape:
             raise ValueError("a shared embedding needs source and target vocabularies of the same size")
         if self.pooling not in POOLINGS[: len(POOLINGS) if self.embeds else 1]:
             raise ValueError(f"unknown pooling {self.pooling}, or pooling in a model that embeds no sentences")
+        if not 0 <= self.nameless_subwords < max(1, self.target_subwords):
+            raise ValueError("some ids of the target vocabulary must have a subword")
 
     @property
     def alone(self) -> bool:
@@ -107,6 +111,12 @@ class ModelShape:
     def embeds(self) -> bool:
         """Whether the model maps a sentence to one vector."""
         return self.alone and not self.classifies
+
+    @property
+    def named_subwords(self) -> tuple[int, int]:
+        """Numbers of source and target ids up to those without a subword; an embedding that both share has the same."""
+        target = self.target_subwords - self.nameless_subwords
+        return (target if self.shared_embedding else self.source_subwords), target
 
     @property
     def longest(self) -> int:

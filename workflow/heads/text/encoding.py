@@ -17,7 +17,7 @@ from heads.base.pool import in_order
 from heads.base.seals import blocks, sealed
 from heads.text.labels import LABELS, Labels
 from heads.text.vocabulary import ID, OFFSET, Vocabulary, batched_lines, facts_of
-from heads.text.wordpieces import BYTES, WORD_PIECES, ByteSubwords, WordPieces
+from heads.text.wordpieces import BYTES, NAMES, WORD_PIECES, DescribedSubwords, WordPieces
 
 Encodes = Vocabulary | Labels
 """What maps lines to ids, read from the file `path`."""
@@ -73,10 +73,10 @@ def _loaded(model: Path) -> Encodes:
 
 
 def vocabulary_of(model: Path) -> Vocabulary:
-    """The vocabulary in a file: WordPieces, byte-level BPE or SentencePiece's. Raises UserError if it is damaged."""
+    """The vocabulary in a file: SentencePiece's, or cut by `tokenizers`. Raises UserError if it is damaged."""
     facts = facts_of(model)
-    kind = ByteSubwords if facts.get(BYTES) else WordPieces if facts.get(WORD_PIECES) else Vocabulary
-    return kind(model)
+    described = NAMES in facts or BYTES in facts
+    return (DescribedSubwords if described else WordPieces if facts.get(WORD_PIECES) else Vocabulary)(model)
 
 
 def opened(model: Path) -> Encodes:

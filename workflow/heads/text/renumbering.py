@@ -13,11 +13,13 @@ from heads.base.files import UserError
 from heads.text.special_ids import BOS, EOS, PAD, UNK
 
 
-def renumbered(content: bytes, names: Sequence[str], origin: Path, signs: Collection[int] = ()) -> bytes:
+def renumbered(
+    content: bytes, names: Sequence[str], origin: Path, signs: Collection[int] = (), added: Collection[int] = ()
+) -> bytes:
     """The SentencePiece model of `content`, read from `origin`, with `names` for its first ids.
 
-    The first four of them are padding, start, end and unknown; `signs` are the ids of further special tokens. Raises
-    UserError if it is not a SentencePiece model.
+    The first four of them are padding, start, end and unknown; `signs` are the ids of further special tokens, `added`
+    those of subwords that texts are split at before. Raises UserError if it is not a SentencePiece model.
     """
     try:
         message: Any = import_module("google.protobuf.message")
@@ -34,8 +36,11 @@ def renumbered(content: bytes, names: Sequence[str], origin: Path, signs: Collec
     if not cut_out:
         raise UserError(f"{origin} is not a SentencePiece model, or is damaged: copy it again.")
     # A BPE model would still merge through UNUSED subwords; a unigram model leaves them out.
-    never = kind.UNUSED if model.trainer_spec.model_type == written.TrainerSpec.UNIGRAM else kind.CONTROL
-    special = {**dict.fromkeys((PAD, BOS, EOS, *signs), kind.CONTROL), UNK: kind.UNKNOWN}
+    unigram = model.trainer_spec.model_type == written.TrainerSpec.UNIGRAM
+    never = kind.UNUSED if unigram else kind.CONTROL
+    # CONTROL is no text when it is decoded.
+    special = dict.fromkeys(added, kind.UNUSED if unigram else kind.USER_DEFINED)
+    special |= {**dict.fromkeys((PAD, BOS, EOS, *signs), kind.CONTROL), UNK: kind.UNKNOWN}
     found = [
         cut_out[name]
         if name in cut_out and number not in special

@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 import json
 import random
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
@@ -24,6 +25,7 @@ from heads.base.files import UserError, atomic_path, current_names, open_text, r
 from heads.base.pool import chunks
 from heads.base.seals import blocks, checksum, unsealed
 from heads.config.trainings import BpeSettings
+from heads.text.added import parts_of
 from heads.text.special_ids import BOS, EOS, PAD, UNK
 
 Span = tuple[int, int]
@@ -31,6 +33,7 @@ Span = tuple[int, int]
 
 BATCH_LINES = 10_000
 CHECKSUM, ROWS, PREFIX, SUFFIX, FRAMED = "model_sha256", "subwords", "prefix", "suffix", "framed"
+ADDED = "added"
 ID, OFFSET = "<i4", "<i8"
 KINDS = {ID: "I32", OFFSET: "I64"}
 """Their names in safetensors."""
@@ -115,7 +118,8 @@ class Vocabulary:
 
     For an imported one, the file beside it gives the number of `subwords` that the translation model knows. A subword
     of a text gets the id of the known one with the same written form, and is unknown if there is none. Each sentence
-    may begin with a `prefix`, such as the language to translate into, and end with a `suffix` before EOS.
+    may begin with a `prefix`, such as the language to translate into, and end with a `suffix` before EOS. Sentences are
+    split at the subwords that the regular expression `added` finds, which are not SentencePiece's.
     """
 
     def __init__(self, model: Path) -> None:
@@ -130,6 +134,7 @@ class Vocabulary:
             self.size = int(facts.get(ROWS, self.processor.get_piece_size()))
             self.framed = bool(facts.get(FRAMED))
             self.prefix, self.suffix = ([int(number) for number in facts.get(end, [])] for end in (PREFIX, SUFFIX))
+            self.added = re.compile(facts[ADDED]) if ADDED in facts else None
             written = range(UNK + 1, self.size) if ROWS in facts else ()
             self.written = {self.subword(number): number for number in written}
         except (OSError, RuntimeError, LookupError, TypeError, ValueError, UserError) as error:
@@ -150,6 +155,8 @@ class Vocabulary:
         return self._plain(sentences)
 
     def _plain(self, sentences: Iterable[str]) -> list[list[int]]:
+        if self.added:
+            return [self._known(self._cut(sentence)[0]) for sentence in sentences]
         if self.written:
             return [self._known(subwords) for subwords in self.processor.encode(list(sentences), out_type=str)]
         ids: list[list[int]] = self.processor.encode(list(sentences), out_type=int)
@@ -182,10 +189,24 @@ class Vocabulary:
 
         Prefix and suffix cover no characters.
         """
-        mapping = self.processor.encode(sentence, out_type="offset_mapping")
-        spans = [(start, end) for start, end in mapping["offsets"]]
-        ids = self._known(mapping["pieces"]) if self.written else list(mapping["ids"])
-        return ids, [(0, 0)] * len(self.prefix) + spans + [(0, 0)] * len(self.suffix)
+        if not self.written:
+            mapping = self.processor.encode(sentence, out_type="offset_mapping")
+            return list(mapping["ids"]), [(start, end) for start, end in mapping["offsets"]]
+        subwords, spans = self._cut(sentence)
+        return self._known(subwords), [(0, 0)] * len(self.prefix) + spans + [(0, 0)] * len(self.suffix)
+
+    def _cut(self, sentence: str) -> tuple[list[str], list[Span]]:
+        """The subwords of a sentence as they are written, and the characters each covers."""
+        subwords: list[str] = []
+        spans: list[Span] = []
+        for start, part, added in parts_of(sentence, self.added):
+            if added:
+                subwords, spans = [*subwords, part], [*spans, (start, start + len(part))]
+                continue
+            mapping = self.processor.encode(part, out_type="offset_mapping")
+            subwords += mapping["pieces"]
+            spans += [(start + first, start + last) for first, last in mapping["offsets"]]
+        return subwords, spans
 
 
 def membership(subwords: Sequence[Span], words: Sequence[Span]) -> NDArray[np.float64]:

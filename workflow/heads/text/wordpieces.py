@@ -1,7 +1,7 @@
-"""Subwords of imported models that `tokenizers` segments: BERT's WordPieces, and byte-level BPE as in BART.
+"""Subwords of imported models that `tokenizers` segments: BERT's WordPieces, and any others in a `tokenizer.json`.
 
-See Wu et al. 2016, sec. 4.1, and Radford et al. 2019, sec. 2.2. The file is a description for that library with our ids
-in it, so text is segmented as before.
+See Wu et al. 2016, sec. 4.1; those of a BART are of bytes (Radford et al. 2019, sec. 2.2). The file is a description
+for that library, so text is segmented as before.
 """
 
 import json
@@ -11,15 +11,29 @@ from pathlib import Path
 from typing import Any
 
 from heads.base.files import UserError
+from heads.base.marian import DESCRIBED
 from heads.base.seals import checksum
-from heads.text.vocabulary import CHECKSUM, FRAMED, PREFIX, Span, Vocabulary, facts_beside, facts_of, write_model
+from heads.text.special_ids import NAMELESS, UNK, nameless
+from heads.text.vocabulary import (
+    CHECKSUM,
+    FRAMED,
+    PREFIX,
+    ROWS,
+    SUFFIX,
+    Span,
+    Vocabulary,
+    facts_beside,
+    facts_of,
+    write_model,
+)
 
-WORD_PIECES, BYTES = "word_pieces", "byte_subwords"
+WORD_PIECES, NAMES = "word_pieces", "names"
+BYTES = "byte_subwords"
+"""Marks a BART's subwords, with our ids in their description, in folders written until November 2026."""
 FRAMED_WORDS: Mapping[str, Any] = {WORD_PIECES: True, FRAMED: True}
 """The facts beside the WordPieces of a BERT."""
 GOES_ON, BLANK = "##", "\u2581"
 """Prefixes: in the vocabulary, of a subword that continues a word; when shown, of any other subword."""
-DESCRIBED = "tokenizer.json"
 SIGNS = ("<s>", "<pad>", "</s>", "<unk>", "<mask>")
 """Special tokens of byte-level BPE."""
 
@@ -42,10 +56,10 @@ class WordPieces(Vocabulary):
             facts = facts_of(model)
             if facts[CHECKSUM] != checksum([content]):
                 raise ValueError("its checksum is wrong")
-            self.framed, self.prefix = bool(facts.get(FRAMED)), [int(number) for number in facts.get(PREFIX, [])]
-            self.suffix = []
+            self.framed = bool(facts.get(FRAMED))
+            self.prefix, self.suffix = ([int(number) for number in facts.get(end, [])] for end in (PREFIX, SUFFIX))
             self.tokenizer: Any = library().Tokenizer.from_str(content.decode("utf-8"))
-            self.size = int(self.tokenizer.get_vocab_size())
+            self.size = int(facts.get(ROWS, self.tokenizer.get_vocab_size()))
         except UserError:
             raise
         # tokenizers raises bare exceptions.
@@ -56,11 +70,16 @@ class WordPieces(Vocabulary):
             ) from error
 
     def _plain(self, sentences: Iterable[str]) -> list[list[int]]:
-        return [[*self.prefix, *one.ids] for one in self.tokenizer.encode_batch(list(sentences))]
+        return [self._ended(one.ids) for one in self.tokenizer.encode_batch(list(sentences))]
+
+    def _ended(self, ids: Iterable[int]) -> list[int]:
+        """Ids of the prefix, of the subwords of a sentence and of the suffix."""
+        return [*self.prefix, *ids, *self.suffix]
 
     def subword(self, index: int) -> str:
         """The written form of one subword."""
-        return str(self.tokenizer.id_to_token(index))
+        name = self.tokenizer.id_to_token(index)
+        return nameless(index) if name is None else str(name)
 
     def subwords(self, ids: Iterable[int]) -> list[str]:
         """The text of each subword; a blank before it is shown as U+2581."""
@@ -75,17 +94,54 @@ class WordPieces(Vocabulary):
         """Subword ids of a sentence, and the characters each subword covers."""
         cut = self.tokenizer.encode(sentence)
         spans = [(int(start), int(end)) for start, end in cut.offsets]
-        return [*self.prefix, *cut.ids], [(0, 0)] * len(self.prefix) + spans
+        return self._ended(cut.ids), [(0, 0)] * len(self.prefix) + spans + [(0, 0)] * len(self.suffix)
 
 
-class ByteSubwords(WordPieces):
-    """The byte-level BPE vocabulary of an imported model."""
+class DescribedSubwords(WordPieces):
+    """The subwords of an imported model's own `tokenizer.json`; the names beside it give each of our ids its subword.
+
+    What `tokenizers` finds in a text and the model has no row for is unknown.
+    """
+
+    def __init__(self, model: Path) -> None:
+        super().__init__(model)
+        described = range(self.tokenizer.get_vocab_size())
+        self.names: list[str] = facts_of(model).get(NAMES) or [self.tokenizer.id_to_token(i) for i in described]
+        self.size = len(self.names)
+        self.theirs = [self.tokenizer.token_to_id(name) for name in self.names]
+        """The description's id for each of ours; None for those that it does not have."""
+        self.ours = {number: place for place, number in enumerate(self.theirs)}
+        self.of_bytes = isinstance(self.tokenizer.decoder, library().decoders.ByteLevel)
+
+    def _ended(self, ids: Iterable[int]) -> list[int]:
+        return super()._ended(self.ours.get(number, UNK) for number in ids)
+
+    def subword(self, index: int) -> str:
+        """The written form of one subword."""
+        return self.names[index]
 
     def subwords(self, ids: Iterable[int]) -> list[str]:
         """The text of each subword; a blank before it is shown as U+2581."""
-        decode = self.tokenizer.decoder.decode
-        texts = [str(decode([self.subword(int(number))])) for number in ids]
+        names = [self.subword(int(number)) for number in ids]
+        if not self.of_bytes:
+            return names
+        texts = [str(self.tokenizer.decoder.decode([name])) for name in names]
         return [BLANK + text[1:] if text.startswith(" ") else text for text in texts]
+
+    def spans(self, sentence: str) -> tuple[list[int], list[Span]]:
+        """Subword ids of a sentence, and the characters each covers: none for a blank that the text does not have."""
+        ids, found = super().spans(sentence)
+        spans = []
+        for shown, (start, end) in zip(self.subwords(ids), found, strict=True):
+            # `tokenizers` gives a blank that it puts before a word the word's first letter.
+            put = shown == BLANK and sentence[start:end].strip().strip(BLANK)
+            spans.append((start, start) if put else (start, end))
+        return ids, spans
+
+    def decode(self, ids: Iterable[Sequence[int]]) -> list[str]:
+        """Plain text of each sequence of subword ids, without special tokens."""
+        theirs = ([self.theirs[int(number)] for number in sequence] for sequence in ids)
+        return super().decode([number for number in sequence if number is not None] for sequence in theirs)
 
 
 def write_word_pieces(
@@ -94,22 +150,32 @@ def write_word_pieces(
     """Write a description for `tokenizers` with the subwords numbered by their place in `order`.
 
     It adds no special tokens to a text and truncates nothing: that is left to the code that makes examples of texts.
+    Rows without a subword are at the end of `order`, and are not written.
     """
-    number = {name: place for place, name in enumerate(order)}
+    number = {name: place for place, name in enumerate(order) if not NAMELESS.fullmatch(name)}
     # The order that `tokenizers` expects.
     added = sorted(described["added_tokens"], key=lambda one: number[one["content"]])
     changed = {
-        **described,
-        "truncation": None,
-        "padding": None,
-        "post_processor": None,
+        **_alone(described),
         "added_tokens": [{**one, "id": number[one["content"]]} for one in added],
         "model": {**described["model"], "vocab": number},
     }
-    write_model(model, json.dumps(changed, ensure_ascii=False).encode(), facts)
+    write_model(model, json.dumps(changed, ensure_ascii=False).encode(), {**facts, ROWS: len(order)})
 
 
-def described_subwords(folder: Path, vocab: str, merges: str) -> dict[str, Any]:
+def _alone(described: Mapping[str, Any]) -> dict[str, Any]:
+    return {**described, "truncation": None, "padding": None, "post_processor": None}
+
+
+def write_described_subwords(
+    model: Path, described: Mapping[str, Any], names: Sequence[str], prefix: Sequence[int], suffix: Sequence[int] = ()
+) -> None:
+    """Write a description as it is, and the name of each of our ids; texts begin with the ids `prefix`."""
+    facts = {NAMES: [*names], PREFIX: [*prefix], SUFFIX: [*suffix]}
+    write_model(model, json.dumps(_alone(described), ensure_ascii=False).encode(), facts)
+
+
+def described_subwords(folder: Path, vocab: str = "", merges: str = "") -> dict[str, Any]:
     """A folder's `tokenizers` description, or one of its `vocab` and `merges`. Raises UserError if it is damaged."""
     tokenizers, path = library(), folder / DESCRIBED
     try:
@@ -125,11 +191,12 @@ def described_subwords(folder: Path, vocab: str, merges: str) -> dict[str, Any]:
     # tokenizers raises bare exceptions.
     except Exception as error:
         raise UserError(f"{path} does not describe subwords ({error}): copy it again.") from error
-    if described["model"]["type"] != "BPE" or "ByteLevel" not in json.dumps(described["pre_tokenizer"]):
-        raise UserError(f"{path} describes subwords that are not byte-level BPE: copy it again.")
     return described
 
 
-def write_byte_subwords(model: Path, described: Mapping[str, Any], order: Sequence[str], first: int) -> None:
-    """Write a description with the subwords numbered by their place in `order`; texts begin with the id `first`."""
-    write_word_pieces(model, described, order, {BYTES: True, PREFIX: [first]})
+def numbered_by(described: Mapping[str, Any]) -> dict[str, int]:
+    """The ids in a description by name, added subwords included; of two with the same name, the one that is used."""
+    vocabulary = described["model"]["vocab"]
+    if not isinstance(vocabulary, Mapping):
+        vocabulary = {name: number for number, (name, _) in enumerate(vocabulary)}
+    return {**vocabulary, **{one["content"]: one["id"] for one in described["added_tokens"]}}

@@ -37,12 +37,13 @@ def pairs_of(model: Transformer, vocabulary: Vocabulary, sentences: Sequence[str
             raise UserError("the sentences to check the exported model with contain no words: give others.")
         batches = [torch.tensor([[*ids, EOS]]) for ids in sources]
         return [(ids, greedy(model, batch, batch > PAD)[0]) for ids, batch in zip(sources, batches, strict=True)]
-    draw, shape = np.random.default_rng(0), model.shape
+    draw = np.random.default_rng(0)
 
     def subwords(number: int) -> list[int]:
         return [int(i) for i in draw.integers(UNK + 1, number, draw.integers(1, LONGEST))]
 
-    return [(subwords(shape.source_subwords), subwords(shape.target_subwords)) for _ in range(MADE)]
+    source, target = model.shape.named_subwords
+    return [(subwords(source), subwords(target)) for _ in range(MADE)]
 
 
 @torch.inference_mode()

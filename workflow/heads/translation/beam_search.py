@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 from heads.model.linear import linear
+from heads.model.shape import ModelShape
 from heads.model.sublayers import Gates
 from heads.model.transformer import DecoderCache, Transformer
 from heads.text.special_ids import BOS, EOS, PAD, UNK
@@ -26,14 +27,20 @@ IMPOSSIBLE = -1e9
 
 STAYING = 7 / 8
 """Finished sentences leave the batch once at most this share of it is unfinished, as removing them costs time."""
-NEVER_SAID = (PAD, BOS, UNK)
-"""Tokens that are never generated."""
 LENGTH_OFFSET = 5
 """Offset added to the length in the length penalty of Wu et al. 2016, eq. 14."""
 NEVER = "never"
 """The `early_stopping` that searches until no hypothesis can beat the best finished one."""
 CHUNK = 128
 """Number of scores per chunk in `largest`, which first compares chunks by their maxima."""
+
+
+def never_said(shape: ModelShape) -> list[int]:
+    """Ids that are never generated: padding, BOS, unknown, and rows without a subword.
+
+    They keep their part in the probabilities, as in transformers, which rules out tokens only after the softmax.
+    """
+    return [PAD, BOS, UNK, *range(shape.named_subwords[1], shape.target_subwords)]
 
 
 def length_limit(source_length: int) -> int:
@@ -112,7 +119,7 @@ def beam_search(
     best: list[list[int]] = [[] for _ in range(count)]
     ids = candidates.ids if candidates else torch.arange(model.shape.target_subwords, device=device)
     project = candidates.projection(model) if candidates else None
-    never = torch.isin(ids, torch.tensor(NEVER_SAID, device=device)).nonzero()[:, 0]
+    never = torch.isin(ids, torch.tensor(never_said(model.shape), device=device)).nonzero()[:, 0]
     for step in range(1, max(limits) + 1):
         logits = model.decode_next(search.live_tokens[:, :, -1], cache, gates, project).float()
         log_probs = _scored(logits, candidates, search.sentence).index_fill_(2, never, IMPOSSIBLE)

@@ -4,7 +4,7 @@ Older folders call the weights and biases of norms gamma and beta; weights of a 
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,9 +15,15 @@ from heads.base.bert import DESCRIBING, ENCODERS, MODULES, POOLING, VOCAB, WORD_
 from heads.base.files import UserError
 from heads.base.marian import CONFIG, TOKENIZER
 from heads.model.shape import POOLINGS
-from heads.text.wordpieces import library
-from heads.translation.marian_folder import check_numbers, read_config, read_object
-from heads.translation.saved_weights import SavedWeights
+from heads.text.added import described_token, named_rows
+from heads.text.wordpieces import library, numbered_by
+from heads.translation.marian_folder import (
+    added_to,
+    check_numbers,
+    read_config,
+    read_object,
+)
+from heads.translation.saved_weights import SavedWeights, weight_called
 
 DEFAULTS: Mapping[str, Any] = {
     "vocab_size": 30522,
@@ -57,6 +63,7 @@ OLDER = {"mean_tokens": "mean", "cls_token": "cls", "max_tokens": "max"}
 """Ways of pooling by the endings of the older keys."""
 SAVED_BY = "BertForSequenceClassification"
 PREFIX = "bert."
+SUBWORDS = "bert.embeddings.word_embeddings.weight"
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,14 +74,10 @@ class BertFolder:
     config: Mapping[str, Any]
     word_pieces: Mapping[str, Any]
     """The tokeniser, as `tokenizers` serialises it."""
+    subwords: Sequence[str]
+    """Subword names by id [V]; rows of the matrix without a subword have one too."""
     tensors: Mapping[str, Tensor]
     """By their names in a current BertForSequenceClassification."""
-
-    @property
-    def subwords(self) -> list[str]:
-        """Subword names by id [V]."""
-        vocabulary: Mapping[str, int] = self.word_pieces["model"]["vocab"]
-        return sorted(vocabulary, key=vocabulary.__getitem__)
 
 
 def read_bert(folder: Path) -> BertFolder:
@@ -90,7 +93,11 @@ def read_bert(folder: Path) -> BertFolder:
             said, only = repr(config.get(key, "nothing")), " or ".join(map(repr, known))
             raise UserError(f"{folder / CONFIG}: {key} is {said}, not {only}: give the folder of a {SAVED_BY}.")
     check_numbers(folder / CONFIG, config, WHOLE, SHARES)
-    return BertFolder(folder, config, _word_pieces(folder), SavedWeights(folder, SAVED_BY, _today))
+    described = _word_pieces(folder)
+    tensors = SavedWeights(folder, SAVED_BY, _today)
+    rows = len(weight_called(folder, tensors, SUBWORDS))
+    names = named_rows(folder, numbered_by(described), rows, SUBWORDS)
+    return BertFolder(folder, config, described, names, tensors)
 
 
 def _today(name: str) -> str:
@@ -114,7 +121,11 @@ def _word_pieces(folder: Path) -> dict[str, Any]:
         raise UserError(f"{path} has a {kind} tokeniser, not the WordPiece of a BERT: copy it from the same model.")
     if sorted(vocabulary.values()) != [*range(len(vocabulary))]:
         raise UserError(f"{path} does not number its subwords from 0 on, each once: copy it again.")
-    return described
+    added, told = added_to(folder), described.get("added_tokens") or []
+    if path.name == VOCAB:  # a tokenizer.json has all of them itself
+        known = {one["content"] for one in told}
+        told += [{"id": one.number, **described_token(name, one)} for name, one in added.items() if name not in known]
+    return {**described, "added_tokens": told}
 
 
 def _of_words(folder: Path) -> dict[str, Any]:

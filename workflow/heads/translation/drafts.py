@@ -16,7 +16,7 @@ from heads.model.prefixes import Prefixes
 from heads.model.sublayers import Gates
 from heads.model.transformer import Transformer
 from heads.text.batches import Batch, Pairs, batched, make_batch
-from heads.translation.beam_search import NEVER_SAID, limits_of
+from heads.translation.beam_search import limits_of, never_said
 from heads.translation.scoring import search_pairs
 
 VERIFIED_TOKENS = 1000
@@ -69,7 +69,7 @@ def said_again(model: Transformer, batch: Batch, memory: Tensor, gates: Gates | 
     """Whether greedy search with these gates gives each sentence's target [B]. memory: encoder states [B, S, D]."""
     states = model.decode(batch.target_input, memory, batch.source_mask, gates)
     logits = model.projection(states[batch.target_mask]).float()
-    logits[:, list(NEVER_SAID)] = -torch.inf
+    logits[:, never_said(model.shape)] = -torch.inf
     same = torch.ones_like(batch.target_mask)
     same[batch.target_mask] = logits.argmax(-1) == batch.target_output[batch.target_mask]
     if model.shape.first_subword:

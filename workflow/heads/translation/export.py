@@ -15,13 +15,12 @@ from heads.model.shape import ModelShape, facts_of
 from heads.model.transformer import Transformer
 from heads.text.encoding import vocabulary_of
 from heads.text.vocabulary import Vocabulary, facts_beside
-from heads.text.wordpieces import ByteSubwords
 from heads.translation.agreement import Pair, difference_of_models, pairs_of, rounding_of
 from heads.translation.export_page import ALIGNMENT_USE, page, searched_with, use_of
 from heads.translation.fairseq_folder import read_fairseq
 from heads.translation.from_firefox import model_of_firefox, read_firefox
 from heads.translation.from_marian import model_of_marian
-from heads.translation.marian_folder import read_marian
+from heads.translation.marian_folder import added_to, read_marian
 from heads.translation.model_folder import (
     PRETRAINED,
     SCORE,
@@ -109,12 +108,8 @@ def refuse_translator(shape: ModelShape, place: Path, form: str) -> None:
     elif form in OF_MARIAN:
         origin_of(shape, place / PRETRAINED)
     elif form == "huggingface" and not fairseq.fits(place / PRETRAINED):
-        refuse_for_marian(shape)
+        refuse_for_marian(shape, [vocabulary_of(place / name) for name in VOCABULARIES])
     elif form == "onnx":
-        if isinstance(vocabulary_of(place / VOCABULARIES[0]), ByteSubwords):
-            raise UserError(
-                "the script beside ONNX graphs cannot cut text into a BART's subwords: use another --format."
-            )
         refuse_for_onnx(shape)
 
 
@@ -146,7 +141,7 @@ def _write_other(
         again = read_fairseq(stage, languages_of(came_with))
         difference = difference_of_models(model, model_of_marian(again, model.shape.first_subword), pairs)
     elif form == "huggingface":
-        write_huggingface(model, vocabularies, searched, stage)
+        write_huggingface(model, vocabularies, searched, stage, added_to(came_with))
         difference = difference_of_models(model, model_of_marian(read_marian(stage)), pairs)
     else:
         write_onnx(model, stage)

@@ -7,7 +7,8 @@ from typing import Any
 from heads.base.names import ATTENTION_LABELS, FIDELITY, REFERENCES
 from heads.model.encoder import Encoder
 from heads.model.shape import ModelShape
-from heads.translation.model_folder import EARLY_STOPPING, PRETRAINED
+from heads.text.vocabulary import ADDED
+from heads.translation.model_folder import DESCRIBED, EARLY_STOPPING, PRETRAINED
 
 Facts = Mapping[str, Any]
 SEARCH = (4, 0.6)
@@ -64,8 +65,10 @@ FOLDER is this folder; its `model.json` lists the remaining heads. To install th
     ends = str(origins.get(EARLY_STOPPING, False)).lower()
     if form == "huggingface" and "model_type" in origins:
         form = "fairseq"
-    elif form == "ctranslate2" and origins.get("model_type") == "bart":
-        form = "bytes"
+    described = origins.get(DESCRIBED) or origins.get("model_type") == "bart"
+    added = CUT.format(added=origins[ADDED]) if origins.get(ADDED) else ""
+    if form == "ctranslate2" and described:
+        form = "described"
     how = USES[form].format(
         beam=beam,
         alpha=alpha,
@@ -75,6 +78,9 @@ FOLDER is this folder; its `model.json` lists the remaining heads. To install th
         first=f'["{origins["prefix"]}"] + ' if origins.get("prefix") else "",
         last=f" + {json.dumps(origins['suffix'])}" if origins.get("suffix") else "",
         forced=FORCED.format(**origins) if origins.get("target_prefix") else "",
+        library="tokenizers" if described else "sentencepiece",
+        defined=added,
+        cut="cut(line)" if added else "source.encode(line, out_type=str)",
     )
     return f"""{how}
 Written by {code}. At that time, no log-probability of a subword differed by more than {difference:.1e} nats from that
@@ -83,11 +89,23 @@ of the model in that code. `heads.tsv` lists the remaining heads, and `origin.js
 
 LANGUAGES = ', src_lang="{source_language}", tgt_lang="{target_language}"'
 FORCED = ', target_prefix=[["{target_prefix}"]] * len(subwords)'
+CUT = """import re
+
+
+def cut(line):  # at subwords that were added to the vocabulary
+    found, end = [], 0
+    for one in re.finditer({added!r}, line):
+        found += [*source.encode(line[end : one.start()], out_type=str), one[one.lastindex]]
+        end = one.end()
+    return [*found, *source.encode(line[end:], out_type=str)]
+
+
+"""
 MODEL_TYPES = {"marian": "Marian", "m2m_100": "M2M100", "bart": "BART", "mbart": "mBART"}
 """Names of third-party models by transformers' `model_type`."""
 
 USES = {
-    "onnx": """    pip install onnxruntime sentencepiece numpy
+    "onnx": """    pip install onnxruntime {library} numpy
     python translate.py --beam {beam} --length-penalty {alpha}{search} < source.txt > translations.txt
 
 `encoder.onnx` takes subword ids ending with EOS, `step.onnx` the newest subword of each hypothesis and the outputs of
@@ -99,20 +117,21 @@ import ctranslate2, sentencepiece
 
 source, target = (sentencepiece.SentencePieceProcessor(model_file=f"{{side}}.model") for side in ("source", "target"))
 translator = ctranslate2.Translator(".")
-subwords = [{first}source.encode(line, out_type=str){last} for line in ["A sentence.", "Another one."]]
+{defined}subwords = [{first}{cut}{last} for line in ["A sentence.", "Another one."]]
 for result in translator.translate_batch(subwords, beam_size={beam}, disable_unk=True{forced}):
     print(target.decode(result.hypotheses[0]))
 ```
 
 CTranslate2 divides scores by length ** length_penalty, {ours}.""",
-    "bytes": """    pip install ctranslate2 tokenizers
+    "described": """    pip install ctranslate2 tokenizers
 
 ```python
 import ctranslate2, tokenizers
 
 source, target = (tokenizers.Tokenizer.from_file(f"{{side}}.model") for side in ("source", "target"))
 translator = ctranslate2.Translator(".")
-subwords = [{first}source.encode(line).tokens for line in ["A sentence.", "Another one."]]
+lines = source.encode_batch(["A sentence.", "Another one."])
+subwords = [{first}[source.id_to_token(number) for number in line.ids]{last} for line in lines]
 for result in translator.translate_batch(subwords, beam_size={beam}, disable_unk=True{forced}):
     print(target.decode([target.token_to_id(subword) for subword in result.hypotheses[0]]))
 ```
@@ -151,7 +170,7 @@ the same number of heads: the model is no smaller and no faster.""",
 `model.npz` has plain float32 numbers under Marian's names, for `numpy.load` or Marian itself. Pruned heads
 are zero rows of the output projection: the model is no smaller and no faster.""",
 }
-"""Usage texts by format; `bytes` is CTranslate2's for byte-level subwords, `fairseq` that of all but Marian."""
+"""Usage texts by format; `described` is CTranslate2's where `tokenizers` cuts texts, `fairseq` is of all but Marian."""
 
 ALIGNMENT_USE = """
 

@@ -12,19 +12,24 @@ from typing import Any
 
 import sentencepiece
 
-from heads.base.fairseq import CLASSES, DESCRIBING, LISTS, MERGES, SEGMENTER
+from heads.base.fairseq import CLASSES, DESCRIBING, MERGES, SEGMENTER
 from heads.base.files import UserError
-from heads.base.marian import CONFIG, GENERATION, TOKENIZER, VOCAB
+from heads.base.marian import CONFIG, DESCRIBED, GENERATION, SPECIAL, TOKENIZER, VOCAB
 from heads.base.names import SIDES
+from heads.text.added import MASK, Added, listed_in, named_rows
+from heads.text.wordpieces import described_subwords, numbered_by
 from heads.translation.marian_folder import DEFAULTS as MARIAN
 from heads.translation.marian_folder import (
     SHARES,
+    TARGET,
     WHOLE,
     MarianFolder,
+    added_to,
     check_numbers,
     read_config,
     read_object,
     read_vocabulary,
+    rows_of,
 )
 from heads.translation.saved_weights import SavedWeights
 
@@ -90,35 +95,40 @@ def read_fairseq(folder: Path, languages: tuple[str, str] = ("", "")) -> Fairseq
     languages: of source and target, as `described_folder` takes them. Raises UserError for another kind of model, a
     missing or damaged file, or pickled weights.
     """
-    found = described_folder(folder, languages)
-    return replace(found, tensors=SavedWeights(folder, CLASSES[found.config["model_type"]]))
+    config = _config(folder)
+    tensors = SavedWeights(folder, CLASSES[config["model_type"]])
+    found = described_folder(folder, languages, rows_of(folder, config, tensors, TARGET))
+    return replace(found, tensors=tensors)
 
 
-def described_folder(folder: Path, languages: tuple[str, str] = ("", "")) -> FairseqFolder:
-    """The contents of a folder without its weights.
-
-    languages: of source and target; only an mBART of 25 languages needs them to be read. Raises UserError if they are
-    missing there, or unknown.
-    """
+def _config(folder: Path) -> dict[str, Any]:
     path = folder / CONFIG
     config = read_config(folder, DESCRIBING)
-    kind = config["model_type"]
-    config = {**DEFAULTS[kind], **config}
+    config = {**DEFAULTS[config["model_type"]], **config}
     check_numbers(path, config, (*WHOLE, "max_position_embeddings"), SHARES)
-    subwords = _subwords(folder)
-    added = {name: number for name, number in _added(folder, len(subwords)).items() if name not in subwords}
-    names = [f"<no subword {number}>" for number in range(config["vocab_size"])]
-    for number, name in (*enumerate(subwords), *((number, name) for name, number in added.items())):
-        if not 0 <= number < len(names):
-            raise UserError(
-                f"{folder}: {name} has id {number}, but {CONFIG} a vocab_size of {len(names)}: copy the folder again."
-            )
-        names[number] = name
-    segmenter = (folder / SEGMENTER).read_bytes() if (folder / SEGMENTER).is_file() else b""
+    return config
+
+
+def described_folder(folder: Path, languages: tuple[str, str], rows: int) -> FairseqFolder:
+    """The contents of a folder without its weights.
+
+    languages: of source and target; only an mBART of 25 languages needs them to be read. rows: of its matrices of
+    subwords. Raises UserError if languages are missing there, or unknown.
+    """
+    config = _config(folder)
+    kind = config["model_type"]
+    segmenter, subwords = _subwords(folder)
+    added = _added(folder, len(subwords))
+    numbered = {**subwords, **{name: one.number for name, one in added.items()}}
+    names = named_rows(folder, numbered, rows, TARGET)
     matches = {number: LANGUAGE.fullmatch(name) for number, name in enumerate(names) if kind != "bart"}
     known = {match[1] or match[2]: number for number, match in matches.items() if match}
     generation = read_object(folder / GENERATION, config)
-    found = FairseqFolder(folder, config, generation, (names, names), (segmenter, segmenter), {}, known)
+    segmenters = None if segmenter is None else (segmenter, segmenter)
+    # The model's own signs are there for the model; nobody writes them into texts.
+    own = {*FIRST, MASK, *filter(LANGUAGE.fullmatch, added)}
+    split = {name: one for name, one in added.items() if segmenters and name not in own}
+    found = FairseqFolder(folder, config, generation, (names, names), segmenters, {}, split, known)
     if config["decoder_start_token_id"] in (None, *found.languages.values()):
         source, target = (language_of(found, side, name) for side, name in zip(SIDES, languages, strict=True))
         return replace(found, spoken=(source, target))
@@ -138,40 +148,57 @@ def language_of(folder: FairseqFolder, side: str, name: str) -> int:
     raise UserError(f"{folder.path} knows {len(known)} languages: give {flag}, such as {some}.")
 
 
-def _subwords(folder: Path) -> list[str]:
-    """Subword names by id, without added ones: from vocab.json, or from SentencePiece in fairseq's numbering."""
+def _subwords(folder: Path) -> tuple[bytes | None, dict[str, int]]:
+    """The SentencePiece model that cuts texts, if one does, and ids of subwords by name, without most added ones.
+
+    tokenizer.json takes the place of all other files where it is alone, or where these number a subword otherwise:
+    transformers prefers it.
+    """
+    described = folder / DESCRIBED
+    if not any((folder / name).is_file() for name in (SEGMENTER, MERGES)) and described.is_file():
+        return None, numbered_by(described_subwords(folder))
     if (folder / VOCAB).is_file():
-        for name in (SEGMENTER, MERGES):
-            if (folder / name).is_file():
-                return read_vocabulary(folder / VOCAB)
-        raise UserError(f"{folder} has neither {SEGMENTER} nor {MERGES}: copy it from where the model is from.")
-    if not (folder / SEGMENTER).is_file():
+        if not any((folder / name).is_file() for name in (SEGMENTER, MERGES)):
+            raise UserError(f"{folder} has neither {SEGMENTER} nor {MERGES}: copy it from where the model is from.")
+        subwords = read_vocabulary(folder / VOCAB)
+    elif (folder / SEGMENTER).is_file():
+        subwords = _in_sentencepiece(folder / SEGMENTER)
+    else:
         raise UserError(f"{folder} has no {SEGMENTER}: copy it from where the model is from.")
+    found = {name: number for number, name in enumerate(subwords)}
+    if described.is_file() and _contradicts(read_object(described), found):
+        return None, numbered_by(described_subwords(folder))
+    return (folder / SEGMENTER).read_bytes() if (folder / SEGMENTER).is_file() else None, found
+
+
+def _in_sentencepiece(path: Path) -> list[str]:
+    """Subword names of a SentencePiece model in fairseq's numbering."""
     processor = sentencepiece.SentencePieceProcessor()
     try:
-        processor.load_from_serialized_proto((folder / SEGMENTER).read_bytes())
+        processor.load_from_serialized_proto(path.read_bytes())
     except RuntimeError:
-        raise UserError(f"{folder / SEGMENTER} is not a SentencePiece model, or is damaged: copy it again.") from None
+        raise UserError(f"{path} is not a SentencePiece model, or is damaged: copy it again.") from None
     return [*FIRST, *(processor.id_to_piece(number) for number in range(3, processor.get_piece_size()))]
 
 
-def _added(folder: Path, subwords: int) -> dict[str, int]:
-    """Ids of added subwords by name; if a file only lists them, they follow the other subwords in its order."""
-    files = [read_object(folder / name) for name in (TOKENIZER, *LISTS) if (folder / name).is_file()]
-    found: dict[str, int] = {}
-    for tokenizer in files:
-        for number, one in (tokenizer.get("added_tokens_decoder") or {}).items():
-            found[one["content"]] = int(number)
-        for one in tokenizer.get("added_tokens") or ():
-            found[one["content"]] = int(one["id"])
-        found |= {
-            name: number for name, number in tokenizer.items() if isinstance(number, int) and LANGUAGE.fullmatch(name)
-        }
+def _contradicts(described: Mapping[str, Any], subwords: Mapping[str, int]) -> bool:
+    """Whether a tokenizer.json gives a subword another id, or an id another subword."""
+    try:
+        theirs = numbered_by(described)
+    except (LookupError, TypeError, ValueError):
+        return False
+    names = {number: name for name, number in theirs.items()}
+    return any(
+        theirs.get(name, number) != number or names.get(number, name) != name for name, number in subwords.items()
+    )
+
+
+def _added(folder: Path, subwords: int) -> dict[str, Added]:
+    """Added subwords by name; languages that a file only lists follow the other subwords in its order."""
+    found = added_to(folder)
     if any(LANGUAGE.fullmatch(name) for name in found):
         return found
-    for tokenizer in files:
-        told = tokenizer.get("additional_special_tokens") or tokenizer.get("extra_special_tokens") or ()
-        names = [one["content"] if isinstance(one, dict) else str(one) for one in told]
-        if listed := [*filter(LANGUAGE.fullmatch, names)]:
-            return {**found, **{name: subwords + place for place, name in enumerate(listed)}}
+    for file in (TOKENIZER, SPECIAL):
+        if listed := [*filter(LANGUAGE.fullmatch, listed_in(read_object(folder / file, {})))]:
+            return found | {name: Added(subwords + place, special=True) for place, name in enumerate(listed)}
     return found

@@ -16,6 +16,7 @@ from heads.base.names import ATTENTIONS, CLASSIFICATION, KINDS_OF
 from heads.model.alone import Classifier, SentenceEncoder
 from heads.model.shape import LEARNED, POOLINGS, ModelShape
 from heads.text.labels import spelled
+from heads.text.special_ids import named_first
 from heads.translation.bert_folder import SAVED_BY, BertFolder, pooling_of
 from heads.translation.marian_folder import Model, filled
 from heads.translation.saved_weights import weight_called
@@ -82,11 +83,6 @@ def _with_weights(model: Model, folder: BertFolder, drawn: Mapping[str, Tensor])
         ours: drawn[theirs] if theirs in drawn else weight_called(folder.path, folder.tensors, theirs)
         for ours, theirs in names_of(model.shape)
     }
-    if len(weights[SUBWORDS]) != len(folder.subwords):
-        raise UserError(
-            f"{folder.path} has a vocabulary that does not fit its weights, {len(folder.subwords)} subwords for "
-            f"{len(weights[SUBWORDS])} rows: take all files from the same model."
-        )
     weights[SUBWORDS] = weights[SUBWORDS][order_of(folder)]
     return filled(model, folder.path, weights)
 
@@ -119,13 +115,13 @@ def drawn_anew(folder: BertFolder) -> str:
 
 
 def order_of(folder: BertFolder) -> list[int]:
-    """BERT's id for each of our ids [V]. Raises UserError if a special token is missing."""
+    """BERT's id for each of our ids [V]; rows without a subword are last. Raises UserError without a special token."""
     subwords = folder.subwords
     for name in SPECIAL:
         if name not in subwords:
             raise UserError(f"{folder.path} has no subword {name} in its vocabulary: copy the one of the same model.")
     special = [subwords.index(name) for name in SPECIAL]
-    return [*special, *(number for number in range(len(subwords)) if number not in {*special})]
+    return [*special, *(number for number in named_first(subwords) if number not in {*special})]
 
 
 def labels_of(folder: BertFolder, given: Sequence[str] = ()) -> tuple[str, ...]:

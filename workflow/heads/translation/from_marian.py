@@ -19,8 +19,8 @@ from heads.base.files import UserError
 from heads.base.marian import CONFIG, TARGET_VOCAB, VOCAB
 from heads.model.shape import LEARNED, ModelShape
 from heads.model.transformer import Transformer
-from heads.text.special_ids import BOS, EOS, PAD
-from heads.translation.marian_folder import MarianFolder, filled
+from heads.text.special_ids import BOS, EOS, NAMELESS, PAD, UNK, named_first
+from heads.translation.marian_folder import PROJECTION, SOURCE, TARGET, MarianFolder, filled, saved_as
 from heads.translation.saved_weights import weight_called
 
 ACTIVATIONS = {"relu": "relu", "silu": "silu", "swish": "silu", "gelu": "gelu"}
@@ -45,10 +45,6 @@ NORMS = {
 }
 MAPS = {"feedforward.inner": "fc1", "feedforward.outer": "fc2"}
 LOGITS_BIAS = "final_logits_bias"
-SHARED, SOURCE, TARGET, PROJECTION = (
-    *("model.shared.weight", "model.encoder.embed_tokens.weight", "model.decoder.embed_tokens.weight"),
-    "lm_head.weight",
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,10 +54,15 @@ class Numbering:
     rows: tuple[int, ...]
     names: tuple[str, ...]
 
+    @property
+    def nameless(self) -> int:
+        """Number of rows without a subword, whose ids are the last."""
+        return sum(NAMELESS.fullmatch(name) is not None for name in self.names[UNK + 1 :])
+
 
 def numbering(subwords: Sequence[str], *, pad: int, start: int, eos: int, unk: int) -> Numbering:
     """Our numbering of a vocabulary [V] with these special ids; it has V + 1 ids if the start is padding or EOS."""
-    others = [number for number in range(len(subwords)) if number not in (pad, start, eos, unk)]
+    others = [number for number in named_first(subwords) if number not in (pad, start, eos, unk)]
     rows = (pad, start, eos, unk, *others)
     names = [subwords[number] for number in rows]
     if start in (pad, eos):
@@ -136,6 +137,7 @@ def shape_of_marian(
         start_subword=EOS if numberings[1].rows[BOS] == numberings[1].rows[EOS] else 0,
         first_subword=first,
         fixed_bias=kind == "m2m_100",
+        nameless_subwords=numberings[1].nameless,
     )
 
 
@@ -160,18 +162,28 @@ def model_of_marian(folder: MarianFolder, first: int = 0) -> Transformer:
         ("projection.weight", PROJECTION, target.rows),
     ):
         weights[ours] = matrices[name][list(rows)]
-    subwords = len(folder.vocabularies[1])
-    bias = folder.tensors.get(LOGITS_BIAS, torch.zeros(subwords)).flatten()
-    if len(bias) != subwords:
-        raise UserError(
-            f"{folder.path}: {LOGITS_BIAS} is of {len(bias)} subwords, not {subwords}: copy model.safetensors again."
-        )
-    weights["projection.bias"] = bias[list(target.rows)]
+    weights["projection.bias"] = _logits_bias(folder)[list(target.rows)]
     if target.rows[PAD] == target.rows[BOS]:
         weights["projection.bias"][[PAD, BOS]] -= math.log(2)
     if target.rows[EOS] == target.rows[BOS]:
         weights["projection.bias"][BOS] = NEVER_LIKELY
     return filled(model, folder.path, weights)
+
+
+def _logits_bias(folder: MarianFolder) -> Tensor:
+    """The bias of every row's logit [V].
+
+    It may be missing, or end before rows without a subword, which transformers' resize_token_embeddings pads its
+    matrices with. Raises UserError if it does not fit the subwords.
+    """
+    subwords = folder.vocabularies[1]
+    bias = folder.tensors.get(LOGITS_BIAS, torch.zeros(len(subwords))).flatten()
+    if len(bias) > len(subwords) or not all(map(NAMELESS.fullmatch, subwords[len(bias) :])):
+        raise UserError(
+            f"{folder.path}: {LOGITS_BIAS} is of {len(bias)} subwords, not {len(subwords)}: copy model.safetensors "
+            "again."
+        )
+    return torch.cat([bias, bias.new_zeros(len(subwords) - len(bias))])
 
 
 def names_of(shape: ModelShape) -> Iterator[tuple[str, str]]:
@@ -199,17 +211,9 @@ def _layer_names(*, decoder: bool) -> Iterator[tuple[str, str]]:
 
 def matrices_of(folder: MarianFolder) -> dict[str, Tensor]:
     """Both embeddings and the projection, under whatever name they were saved; equal ones are the same tensor."""
-    tensors = folder.tensors
-    shared = [SHARED] if folder.config["share_encoder_decoder_embeddings"] else []
-    every = [SOURCE, TARGET, PROJECTION] if shared else []
     found: dict[str, Tensor] = {}
-    for name, others in (
-        (SOURCE, [*shared, *every]),
-        (TARGET, [*shared, *every, PROJECTION]),
-        (PROJECTION, [TARGET, *shared, *every]),
-    ):
-        saved_as = next((other for other in (name, *others) if other in tensors), name)
-        matrix = weight_called(folder.path, tensors, saved_as)
+    for name in (SOURCE, TARGET, PROJECTION):
+        matrix = weight_called(folder.path, folder.tensors, saved_as(folder.config, folder.tensors, name))
         subwords = len(folder.vocabularies[name != SOURCE])
         if len(matrix) != subwords:
             raise UserError(

@@ -1,5 +1,6 @@
 """Import the vocabularies and original files of a Marian, M2M100, NLLB, BART or mBART into a folder of ours."""
 
+import json
 import re
 import shutil
 from collections.abc import Collection, Mapping, Sequence
@@ -11,15 +12,16 @@ from heads.base import fairseq, marian
 from heads.base.files import UserError, write_sealed_json
 from heads.base.names import SIDES
 from heads.base.seals import sha256_of
+from heads.text.added import Added, pattern_of
 from heads.text.renumbering import renumbered
 from heads.text.special_ids import BOS, EOS, PAD, UNK
-from heads.text.vocabulary import PREFIX, ROWS, SUFFIX, write_model
-from heads.text.wordpieces import described_subwords, write_byte_subwords
+from heads.text.vocabulary import ADDED, PREFIX, ROWS, SUFFIX, write_model
+from heads.text.wordpieces import described_subwords, library, write_described_subwords
 from heads.translation.authors_search import searched_by_its_authors, unused
 from heads.translation.fairseq_folder import FairseqFolder, language_of
 from heads.translation.from_marian import Numbering, numberings_of
 from heads.translation.marian_folder import MarianFolder
-from heads.translation.model_folder import ABOUT, PRETRAINED
+from heads.translation.model_folder import ABOUT, DESCRIBED, PRETRAINED
 
 LANGUAGE = re.compile(">>.+<<")
 """A subword that names the target language."""
@@ -31,15 +33,61 @@ def write_vocabularies(folder: MarianFolder, place: Path, prefix: str) -> None:
     Raises UserError if the vocabulary does not have the prefix, or needs one.
     """
     numberings = numberings_of(folder)
-    first = prefix_of(folder, numberings[0], prefix)
-    for side, ours, content in zip(SIDES, numberings, folder.segmenters, strict=True):
-        more: dict[str, Any] = {ROWS: len(ours.rows)}
-        if side == SIDES[0] and first:
-            more[PREFIX] = first
-        model = renumbered(content, ours.names, folder.path / f"{side}.spm")
-        write_model(place / f"{side}.model", model, more)
-    about = {"prefix": prefix, **searched_by_its_authors(folder.path, folder.generation)}
+    first = prefix_of(folder.path / marian.VOCAB, numberings[0], prefix)
+    described = {} if folder.segmenters else _ended_by_eos(folder, numberings[0])
+    for number, (side, ours) in enumerate(zip(SIDES, numberings, strict=True)):
+        model, begins = place / f"{side}.model", first if side == SIDES[0] else []
+        if folder.segmenters:
+            content, origin = folder.segmenters[number], folder.path / f"{side}.spm"
+            _write_sentencepiece(model, content, ours.names, origin, folder.added, begins)
+        else:
+            write_described_subwords(model, described, ours.names, begins)
+    about = {"prefix": prefix, **_cutting(folder), **searched_by_its_authors(folder.path, folder.generation)}
     write_origin(folder.path, marian.files_of(folder.path), marian.DESCRIBING, place, about)
+
+
+def _cutting(folder: MarianFolder) -> dict[str, Any]:
+    """Facts about how texts are cut, for the pages of exports, where it is not by SentencePiece alone."""
+    if not folder.segmenters:
+        return {DESCRIBED: True}
+    return {ADDED: pattern_of(folder.added)} if folder.added else {}
+
+
+def _ended_by_eos(folder: MarianFolder, ours: Numbering) -> dict[str, Any]:
+    """The description of a Marian's subwords. Raises UserError unless texts end with EOS and begin with nothing."""
+    described = described_subwords(folder.path)
+    found = library().Tokenizer.from_str(json.dumps(described)).encode("").ids
+    if found != [ours.rows[EOS]]:
+        raise UserError(
+            f"{folder.path / marian.DESCRIBED} puts {found} around texts, not only {ours.names[EOS]} behind them: "
+            "give a model whose texts end like that."
+        )
+    return described
+
+
+def _write_sentencepiece(
+    model: Path,
+    content: bytes,
+    names: Sequence[str],
+    origin: Path,
+    added: Mapping[str, Added],
+    prefix: Sequence[int],
+    suffix: Sequence[int] = (),
+    signs: Collection[str] = (),
+) -> None:
+    """Write a SentencePiece model with our ids, and what else its texts have.
+
+    origin: its file. added: subwords that texts are split at. signs: names of special tokens.
+    """
+    ids = {name: number for number, name in enumerate(names)}
+    added = {name: one for name, one in added.items() if name in ids}
+    special = {*signs, *(name for name, one in added.items() if one.special)}
+    no_text = {number for name, number in ids.items() if name in special} | {*suffix}
+    texts = {ids[name] for name in added if name not in special}
+    more: dict[str, Any] = {ROWS: len(names), PREFIX: [*prefix], SUFFIX: [*suffix]}
+    if added:
+        more[ADDED] = pattern_of(added)
+    write_model(model, renumbered(content, names, origin, no_text, texts), more)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,24 +136,21 @@ def write_fairseq_vocabularies(folder: FairseqFolder, place: Path, source: str, 
         "suffix": [names[0][number] for number in (*frame.suffix, EOS)] if frame.suffix else [],
         "target_prefix": "".join(names[1][number] for number in frame.target) if frame.forced else "",
     }
-    about["model_type"] = folder.config["model_type"]
-    about |= {
-        "source_language": source,
-        "target_language": target,
-        **searched_by_its_authors(folder.path, folder.generation),
-    }
+    about |= {"model_type": folder.config["model_type"], **_cutting(folder)}
+    about |= {"source_language": source, "target_language": target}
+    about |= searched_by_its_authors(folder.path, folder.generation)
     write_origin(folder.path, fairseq.files_of(folder.path), fairseq.DESCRIBING, place, about)
 
 
 def _write_vocabulary(
     folder: FairseqFolder, model: Path, names: Sequence[str], prefix: Sequence[int], suffix: Sequence[int] = ()
 ) -> None:
-    if not folder.segmenters[0]:  # subwords are merged from bytes
-        write_byte_subwords(model, described_subwords(folder.path, marian.VOCAB, fairseq.MERGES), names, prefix[0])
+    if not folder.segmenters:
+        described = described_subwords(folder.path, marian.VOCAB, fairseq.MERGES)
+        write_described_subwords(model, described, names, prefix, suffix)
         return
-    signs = {number for number, name in enumerate(names) if name in folder.signs} | {*suffix}
-    content = renumbered(folder.segmenters[0], names, folder.path, signs)
-    write_model(model, content, {ROWS: len(names), PREFIX: [*prefix], SUFFIX: [*suffix]})
+    content = folder.segmenters[0]
+    _write_sentencepiece(model, content, names, folder.path, folder.added, prefix, suffix, folder.signs)
 
 
 def unused_of(folder: MarianFolder) -> list[str]:
@@ -139,15 +184,17 @@ def write_origin(
     )
 
 
-def prefix_of(folder: MarianFolder, ours: Numbering, prefix: str) -> list[int]:
-    """Our ids of the prefix of each source sentence: none, or one."""
+def prefix_of(vocabulary: Path, ours: Numbering, prefix: str) -> list[int]:
+    """Our ids of the prefix of each source sentence: none, or one. vocabulary: the file that has it or not."""
     languages = [name for name in ours.names if LANGUAGE.fullmatch(name)]
     named = ", ".join(languages[:5])
     if prefix and prefix not in languages:
         known = f"choose one of {named}" if languages else "leave the prefix out"
-        raise UserError(f"{folder.path / marian.VOCAB} has no prefix {prefix}: {known}.")
+        raise UserError(f"{vocabulary} has no prefix {prefix}: {known}.")
     if languages and not prefix:
-        raise UserError(f"{folder.path} translates into several languages: give one as the prefix, such as {named}.")
+        raise UserError(
+            f"{vocabulary.parent} translates into several languages: give one as the prefix, such as {named}."
+        )
     return [ours.names.index(prefix)] if prefix else []
 
 

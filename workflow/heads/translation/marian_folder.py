@@ -15,7 +15,9 @@ from heads.base import marian
 from heads.base.files import UserError
 from heads.base.stand_ins import packed_files, refuse_pointers, way_to
 from heads.model.encoder import Encoder
-from heads.translation.saved_weights import SavedWeights, refuse_adapter, refuse_quantised
+from heads.text.added import Added, added_in, named_rows
+from heads.text.wordpieces import described_subwords, numbered_by
+from heads.translation.saved_weights import SavedWeights, refuse_adapter, refuse_quantised, weight_called
 
 DEFAULTS: Mapping[str, Any] = {
     "vocab_size": 58101,
@@ -44,6 +46,12 @@ WHOLE = (
 """Keys whose values are positive integers."""
 SHARES = ("dropout", "attention_dropout")
 """Keys whose values are at least 0 and below 1."""
+SHARED, SOURCE, TARGET, PROJECTION = (
+    *("model.shared.weight", "model.encoder.embed_tokens.weight", "model.decoder.embed_tokens.weight"),
+    "lm_head.weight",
+)
+"""transformers' names of the matrices with a row for each subword."""
+UNKNOWN = "<unk>"
 Model = TypeVar("Model", bound=Encoder)
 
 
@@ -56,10 +64,12 @@ class MarianFolder:
     generation: Mapping[str, Any]
     """The search settings of its authors."""
     vocabularies: tuple[list[str], list[str]]
-    """[V] subword names of source and target by their original ids."""
-    segmenters: tuple[bytes, bytes]
-    """SentencePiece models of source and target."""
+    """[V] subword names of source and target by their original ids; rows of matrices without a subword have one too."""
+    segmenters: tuple[bytes, bytes] | None
+    """SentencePiece models of source and target; None where tokenizer.json, or a list of merges, cuts texts."""
     tensors: Mapping[str, Tensor]
+    added: Mapping[str, Added]
+    """Subwords that texts are split at before SentencePiece cuts the rest."""
 
     @property
     def starts_and_ends(self) -> tuple[tuple[Any, Any], tuple[Any, Any]]:
@@ -82,21 +92,53 @@ def read_marian(folder: Path) -> MarianFolder:
             f"{folder / marian.CONFIG} describes {kind}, which is not supported: give a model of type marian, m2m_100 "
             "(M2M100 and NLLB), bart, mbart or bert."
         )
+    files = [folder / name for name in (marian.SOURCE_SPM, marian.TARGET_SPM)]
+    described = (folder / marian.DESCRIBED).is_file() and not any(path.is_file() for path in files)
     for name in marian.NEEDED:
-        if not (folder / name).is_file():
+        if not described and not (folder / name).is_file():
             raise UserError(f"{folder} has no {name}: copy it from where the model is from.")
     config = {**DEFAULTS, **config}
     check_numbers(folder / marian.CONFIG, config, WHOLE, SHARES)
-    separate = read_object(folder / marian.TOKENIZER, {}).get("separate_vocabs", False)
-    source = read_vocabulary(folder / marian.VOCAB)
-    return MarianFolder(
-        folder,
-        config,
-        read_object(folder / marian.GENERATION, config),
-        (source, read_vocabulary(folder / marian.TARGET_VOCAB) if separate else source),
-        ((folder / marian.SOURCE_SPM).read_bytes(), (folder / marian.TARGET_SPM).read_bytes()),
-        SavedWeights(folder, "MarianMTModel"),
+    added: dict[str, Added] = {}
+    if described:
+        known = [numbered_by(described_subwords(folder))]
+    else:
+        separate = read_object(folder / marian.TOKENIZER, {}).get("separate_vocabs", False)
+        files_of_names = (marian.VOCAB, *[marian.TARGET_VOCAB] * bool(separate))
+        known = [_numbers(read_vocabulary(folder / name)) for name in files_of_names]
+        own = [config[f"{name}_token_id"] for name in ("pad", "eos")]
+        added = {name: one for name, one in added_to(folder).items() if one.number not in own and name != UNKNOWN}
+    more, tensors = {name: one.number for name, one in added.items()}, SavedWeights(folder, "MarianMTModel")
+    source, target = (
+        named_rows(folder, {**names, **more}, rows_of(folder, config, tensors, matrix), matrix)
+        for names, matrix in ((known[0], SOURCE), (known[-1], TARGET))
     )
+    generation = read_object(folder / marian.GENERATION, config)
+    segmenters = None if described else (files[0].read_bytes(), files[1].read_bytes())
+    return MarianFolder(folder, config, generation, (source, target), segmenters, tensors, added)
+
+
+def _numbers(subwords: Sequence[str]) -> dict[str, int]:
+    return {name: number for number, name in enumerate(subwords)}
+
+
+def added_to(folder: Path) -> dict[str, Added]:
+    """The subwords that a tokeniser's files add to its vocabulary, and those in it that they tell more of, by name."""
+    files = (marian.TOKENIZER, marian.DESCRIBED, marian.ADDED, marian.SPECIAL)
+    return added_in(folder, {name: read_object(folder / name, {}) for name in files})
+
+
+def saved_as(config: Mapping[str, Any], tensors: Mapping[str, Tensor], name: str) -> str:
+    """The name of a matrix of subwords in a folder, where equal ones are saved once."""
+    shared = [SHARED] if config["share_encoder_decoder_embeddings"] else []
+    every = [SOURCE, TARGET, PROJECTION] if shared else []
+    others = {SOURCE: [*shared, *every], TARGET: [*shared, *every, PROJECTION], PROJECTION: [TARGET, *shared, *every]}
+    return next((other for other in (name, *others[name]) if other in tensors), name)
+
+
+def rows_of(folder: Path, config: Mapping[str, Any], tensors: Mapping[str, Tensor], name: str) -> int:
+    """The number of rows of a matrix of subwords. Raises UserError if it is missing."""
+    return len(weight_called(folder, tensors, saved_as(config, tensors, name)))
 
 
 def read_config(folder: Path, names: Sequence[str], *, pruned: bool = False) -> dict[str, Any]:

@@ -15,8 +15,8 @@ SCORE = "bleu.json"
 VOCABULARIES = tuple(f"{side}.model" for side in SIDES)
 PRETRAINED, ABOUT = "pretrained", "about.json"
 """Folder of an imported model's original files, beside its vocabularies, and the file in it with their origin."""
-EARLY_STOPPING = "early_stopping"
-"""The key in that file that says when a search ends."""
+EARLY_STOPPING, DESCRIBED = "early_stopping", "described"
+"""Keys in that file: when a search ends, and whether `tokenizers` cuts texts, as the model's tokenizer.json says."""
 SCORE_TEXTS = {"split", "sentences", "signature"}
 
 

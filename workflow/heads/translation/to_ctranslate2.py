@@ -7,6 +7,7 @@ the number of heads.
 
 import copy
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -71,8 +72,9 @@ def write_ctranslate2(
     refuse_for_ctranslate2(model.shape)
     from ctranslate2 import specs  # may not be installed
 
-    names = [[vocabulary.subword(number) for number in range(len(vocabulary))] for vocabulary in vocabularies]
-    model, places = aligning_first(model, aligning or ())
+    model, places = aligning_first(without_nameless(model), aligning or ())
+    sizes = (model.shape.source_subwords, model.shape.target_subwords)
+    names = [[one.subword(i) for i in range(size)] for one, size in zip(vocabularies, sizes, strict=True)]
     spec = _described(model, specs)
     if places:
         best = [layer for layer, _ in places].count(places[0][0])
@@ -93,9 +95,13 @@ def write_ctranslate2(
 def agreement_of_ctranslate2(
     model: Transformer, vocabularies: Sequence[Vocabulary], folder: Path, pairs: Sequence[Pair]
 ) -> float:
-    """Largest difference in a target subword's log-probability between our model and a folder's."""
+    """Largest difference in a target subword's log-probability between our model and a folder's.
+
+    Rows without a subword count for neither.
+    """
     import ctranslate2
 
+    model = without_nameless(model)
     translator = ctranslate2.Translator(str(folder), compute_type="default", inter_threads=1, intra_threads=1)
     named = [
         [[vocabulary.subword(i) for i in ids] for ids in side]
@@ -105,6 +111,21 @@ def agreement_of_ctranslate2(
     named[0] = [[*subwords, *ends[:1] * (ends[0] != ends[1])] for subwords in named[0]]
     found = translator.score_batch(named[0], named[1])
     return largest_difference(model, pairs, [torch.tensor(scored.log_probs) for scored in found])
+
+
+def without_nameless(model: Transformer) -> Transformer:
+    """The model without the last target ids, which have no subword: its probabilities are those among all others.
+
+    CTranslate2 has no other way to rule them out of every search.
+    """
+    shape = model.shape
+    if not shape.nameless_subwords:
+        return model
+    source, target = shape.named_subwords
+    smaller = Transformer(replace(shape, source_subwords=source, target_subwords=target, nameless_subwords=0))
+    weights = model.state_dict()
+    smaller.load_state_dict({name: weights[name][: len(value)] for name, value in smaller.state_dict().items()})
+    return smaller.to(next(model.parameters())).train(model.training)
 
 
 def _described(model: Transformer, specs: Any) -> Any:

@@ -17,19 +17,11 @@ from heads.base.files import read_json, write_json
 from heads.base.marian import CONFIG, GENERATION, WEIGHTS
 from heads.model.shape import LEARNED
 from heads.model.transformer import Transformer
-from heads.text.special_ids import BOS, PAD, UNK
+from heads.text.special_ids import BOS
+from heads.translation.beam_search import never_said
 from heads.translation.fairseq_folder import described_folder
-from heads.translation.from_marian import (
-    LOGITS_BIAS,
-    OFFSET,
-    PROJECTION,
-    SHARED,
-    SOURCE,
-    TARGET,
-    names_of,
-    numberings_of,
-)
-from heads.translation.marian_folder import read_object
+from heads.translation.from_marian import LOGITS_BIAS, OFFSET, names_of, numberings_of
+from heads.translation.marian_folder import PROJECTION, SHARED, SOURCE, TARGET, read_object
 from heads.translation.model_folder import ABOUT
 from heads.translation.to_huggingface import subword_matrices, with_all_heads
 
@@ -42,20 +34,24 @@ def write_fairseq(model: Transformer, came_with: Path, search: tuple[int, float]
     for name in DESCRIBING:
         if (came_with / name).is_file():
             shutil.copyfile(came_with / name, folder / name)
-    theirs = described_folder(came_with, languages_of(came_with))
+    # Our BOS has no row of its own there if it is a copy of EOS.
+    rows = model.shape.target_subwords - bool(model.shape.start_subword)
+    theirs = described_folder(came_with, languages_of(came_with), rows)
     source, target = (numbering.rows for numbering in numberings_of(theirs))
     found = read_object(folder / GENERATION, {})
     special = {f"{name}_token_id": theirs.config[f"{name}_token_id"] for name in ("pad", "bos", "eos")}
     special["decoder_start_token_id"] = target[BOS]
     ours: dict[str, Any] = {"num_beams": search[0], "length_penalty": search[1]}
     # Tokens that we never generate are excluded there too.
-    ours["bad_words_ids"] = [[target[one]] for one in (PAD, UNK, *([] if model.shape.start_subword else [BOS]))]
+    never = [one for one in never_said(model.shape) if one != BOS or not model.shape.start_subword]
+    ours["bad_words_ids"] = [[target[one]] for one in never]
     if model.shape.first_subword:
         ours["forced_bos_token_id"] = target[model.shape.first_subword]
     write_json(folder / GENERATION, {**special, **found, **ours})
     tensors = {name: value.contiguous().clone() for name, value in weights_of(model, source, target).items()}
     tied = SOURCE not in tensors
     changed = {"architectures": [CLASSES[theirs.config["model_type"]]], "tie_word_embeddings": tied, "dtype": "float32"}
+    changed["vocab_size"] = rows
     config = {name: value for name, value in read_object(folder / CONFIG).items() if name != "torch_dtype"}
     write_json(folder / CONFIG, {**config, **changed})
     save_file(tensors, folder / WEIGHTS, metadata={"format": "pt"})
@@ -77,7 +73,6 @@ def weights_of(model: Transformer, source: Sequence[int], target: Sequence[int])
             found[name] = torch.cat([found[name].new_zeros(OFFSET, shape.width), found[name]])
 
     def in_their_order(value: Tensor, rows: Sequence[int] = target) -> Tensor:
-        # Our BOS has no row of its own there if it is a copy of EOS.
         own = [ours for ours, row in enumerate(rows) if ours != BOS or not shape.start_subword]
         return value[sorted(own, key=rows.__getitem__)]
 

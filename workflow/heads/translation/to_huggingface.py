@@ -5,8 +5,9 @@ positions are sines, then cosines; where ours alternate, the columns of the whol
 """
 
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import torch
@@ -19,36 +20,53 @@ from heads.model.encoder import Encoder
 from heads.model.head_removal import attention_name
 from heads.model.shape import ModelShape
 from heads.model.transformer import Transformer
-from heads.text.special_ids import BOS, EOS, PAD, UNK
+from heads.text.added import Added, described_token
+from heads.text.special_ids import BOS, EOS, NAMELESS, PAD, UNK
 from heads.text.vocabulary import Vocabulary
+from heads.text.wordpieces import DescribedSubwords
 from heads.translation.agreement import POSITIONS
-from heads.translation.from_marian import LOGITS_BIAS, PROJECTION, PROJECTIONS, SHARED, SOURCE, TARGET, names_of
+from heads.translation.beam_search import never_said
+from heads.translation.from_marian import LOGITS_BIAS, PROJECTIONS, names_of
+from heads.translation.marian_folder import PROJECTION, SHARED, SOURCE, TARGET
 
 EPSILON = 1e-5
 """Epsilon of the layer norms of every Marian model."""
 
 
 def write_huggingface(
-    model: Transformer, vocabularies: Sequence[Vocabulary], search: tuple[int, float], folder: Path
+    model: Transformer,
+    vocabularies: Sequence[Vocabulary],
+    search: tuple[int, float],
+    folder: Path,
+    added: Mapping[str, Added] = MappingProxyType({}),
 ) -> None:
     """Write config, weights, tokeniser and search settings (beam size, length penalty) into a folder.
 
-    Raises UserError for a model that Marian cannot express.
+    added: how subwords that an import added to its vocabulary are found in texts. Raises UserError for a model that
+    Marian cannot express.
     """
     shape = model.shape
-    refuse_for_marian(shape)
+    refuse_for_marian(shape, vocabularies)
     names = [[vocabulary.subword(number) for number in range(len(vocabulary))] for vocabulary in vocabularies]
+    # Rows without a subword are the last ones.
+    names = [[name for name in subwords if not NAMELESS.fullmatch(name)] for subwords in names]
     write_json(folder / marian.CONFIG, config_of(shape))
     generation: dict[str, Any] = {"num_beams": search[0], "length_penalty": search[1], "max_length": 512}
     # Tokens that we never generate are excluded there too.
-    generation["bad_words_ids"] = [[PAD], [BOS], [UNK]]
+    generation["bad_words_ids"] = [[number] for number in never_said(shape)]
     generation |= {"pad_token_id": PAD, "eos_token_id": EOS, "decoder_start_token_id": BOS, "forced_eos_token_id": EOS}
     write_json(folder / marian.GENERATION, generation)
     separate = names[0] != names[1]
     write_json(folder / marian.VOCAB, {name: number for number, name in enumerate(names[0])})
     if separate:
         write_json(folder / marian.TARGET_VOCAB, {name: number for number, name in enumerate(names[1])})
-    tokenizer = {"tokenizer_class": "MarianTokenizer", "separate_vocabs": separate}
+    tokenizer: dict[str, Any] = {"tokenizer_class": "MarianTokenizer", "separate_vocabs": separate}
+    if split := vocabularies[0].added:
+        tokenizer["added_tokens_decoder"] = {
+            str(names[0].index(name)): described_token(name, one)
+            for name, one in added.items()
+            if split.fullmatch(name)
+        }
     special = {"pad_token": names[1][PAD], "eos_token": names[1][EOS], "unk_token": names[1][UNK]}
     write_json(folder / marian.TOKENIZER, {**tokenizer, **special})
     for vocabulary, name in zip(vocabularies, (marian.SOURCE_SPM, marian.TARGET_SPM), strict=True):
@@ -57,8 +75,13 @@ def write_huggingface(
     save_file(tensors, folder / marian.WEIGHTS, metadata={"format": "pt"})
 
 
-def refuse_for_marian(shape: ModelShape) -> None:
-    """Raise UserError if transformers' Marian cannot have this shape."""
+def refuse_for_marian(shape: ModelShape, vocabularies: Sequence[Vocabulary]) -> None:
+    """Raise UserError if transformers' Marian cannot have this shape, or cannot cut texts as these vocabularies do."""
+    if any(isinstance(vocabulary, DescribedSubwords) for vocabulary in vocabularies):
+        raise UserError(
+            "transformers' Marian cuts texts with SentencePiece, but this model's tokenizer.json does it otherwise: "
+            "use another --format."
+        )
     if shape.pre_norm:
         raise UserError(
             "the model normalises before each sub-layer, but Marian after it: export it with --format ctranslate2 or "

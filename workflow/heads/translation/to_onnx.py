@@ -56,7 +56,8 @@ class _Step(nn.Module):
     """Map the newest subwords, and what was kept so far, to logits and the decoder's new past.
 
     From the newest subwords [B, 1], their position [1], the source's mask, keys and values, and the decoder's own past,
-    to logits [B, V] and the decoder's own past with the newest: keys and values, one longer, or states.
+    to logits [B, V] and the decoder's own past with the newest: keys and values, one longer, or states. Rows without a
+    subword are left out; padding, which no search writes, has their probability, so that all others keep theirs.
     """
 
     def __init__(self, model: Transformer) -> None:
@@ -76,7 +77,12 @@ class _Step(nn.Module):
             kept = kept.filled([left[kept.of_source].pop(0) for _ in names])
             states = part.step(states, kept, now)
             grown += [] if kept.of_source else list(kept.tensors().values())
-        return self.model.projection(self.model.decoder_norm(states))[:, 0], grown
+        logits = self.model.projection(self.model.decoder_norm(states))[:, 0]
+        if self.model.shape.nameless_subwords:
+            named = self.model.shape.named_subwords[1]
+            rest = torch.cat([logits[:, PAD : PAD + 1], logits[:, named:]], 1).logsumexp(1, keepdim=True)
+            logits = torch.cat([rest, logits[:, PAD + 1 : named]], 1)
+        return logits, grown
 
 
 class _EncoderAlone(nn.Module):

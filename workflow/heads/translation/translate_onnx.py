@@ -1,19 +1,19 @@
 """Translate with the two ONNX graphs beside this script: python translate.py < source.txt > translations.txt
 
-Needs only onnxruntime, sentencepiece and numpy.
+Needs only onnxruntime, numpy and sentencepiece, or tokenizers where that cuts a model's texts.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import re
 import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import onnxruntime
-import sentencepiece
 from numpy.typing import NDArray
 
 PAD, BOS, EOS, UNK = range(4)
@@ -106,20 +106,64 @@ class Model:
 class Segmenter:
     """SentencePiece; for an imported model, a file beside it lists the known subwords, prefix and suffix."""
 
-    def __init__(self, folder: Path, side: str) -> None:
-        self.processor = sentencepiece.SentencePieceProcessor(model_file=str(folder / f"{side}.model"))
-        beside = folder / f"{side}.json"
-        about = json.loads(beside.read_text(encoding="utf-8")) if beside.exists() else {}
+    def __init__(self, model: Path, about: dict[str, Any]) -> None:
+        import sentencepiece
+
+        self.processor = sentencepiece.SentencePieceProcessor(model_file=str(model))
         known = range(UNK + 1, about.get("subwords", about.get("pieces", 0)))
         self.known = {self.processor.id_to_piece(number): number for number in known}
         self.first, self.last = about.get("prefix", []), about.get("suffix", [])
+        self.added = re.compile(about["added"]) if "added" in about else None
 
     def encode(self, line: str) -> list[int]:
         """Subword ids of a sentence, without EOS."""
         if not self.known:
             return list(self.processor.encode(line))
-        found = (self.known.get(subword, UNK) for subword in self.processor.encode(line, out_type=str))
+        found = (self.known.get(subword, UNK) for subword in self.cut(line))
         return [*self.first, *found, *self.last]
+
+    def cut(self, line: str) -> list[str]:
+        """The subwords of a line, which is split at those that were added to the vocabulary."""
+        subwords, end = list[str](), 0
+        for found in self.added.finditer(line) if self.added else ():
+            name = found[found.lastindex or 0]
+            subwords += [*self.processor.encode(line[end : found.start()], out_type=str), name]
+            end = found.end()
+        return [*subwords, *self.processor.encode(line[end:], out_type=str)]
+
+    def decode(self, ids: list[int]) -> str:
+        """The text of subword ids."""
+        return str(self.processor.decode(ids))
+
+
+class DescribedSegmenter:
+    """What the library `tokenizers` runs; a file beside it has the name of each id, prefix and suffix."""
+
+    def __init__(self, model: Path, about: dict[str, Any]) -> None:
+        import tokenizers
+
+        self.tokenizer: Any = tokenizers.Tokenizer.from_file(str(model))
+        names = about.get("names") or [*map(self.tokenizer.id_to_token, range(self.tokenizer.get_vocab_size()))]
+        self.theirs = [self.tokenizer.token_to_id(name) for name in names]
+        self.ours = {number: place for place, number in enumerate(self.theirs)}
+        self.first, self.last = about.get("prefix", []), about.get("suffix", [])
+
+    def encode(self, line: str) -> list[int]:
+        """Subword ids of a sentence, without EOS."""
+        return [*self.first, *(self.ours.get(number, UNK) for number in self.tokenizer.encode(line).ids), *self.last]
+
+    def decode(self, ids: list[int]) -> str:
+        """The text of subword ids."""
+        theirs = (self.theirs[number] for number in ids)
+        return str(self.tokenizer.decode([number for number in theirs if number is not None]))
+
+
+def segmenter(folder: Path, side: str) -> Segmenter | DescribedSegmenter:
+    """What cuts the texts of one side into subwords."""
+    beside = folder / f"{side}.json"
+    about = json.loads(beside.read_text(encoding="utf-8")) if beside.exists() else {}
+    kind = DescribedSegmenter if {"names", "byte_subwords"} & {*about} else Segmenter
+    return kind(folder / f"{side}.model", about)
 
 
 def main() -> None:
@@ -135,12 +179,12 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=1)
     arguments = parser.parse_args()
     model = Model(folder, arguments.threads)
-    source, target = (Segmenter(folder, side) for side in ("source", "target"))
+    source, target = (segmenter(folder, side) for side in ("source", "target"))
     for line in sys.stdin:
         ids = [*source.encode(line.rstrip("\n")), EOS]
         divided = (arguments.length_penalty, arguments.length_offset)
         found = model.translate(ids, arguments.beam, *divided, arguments.early_stopping, target.first)
-        print(target.processor.decode(found), flush=True)
+        print(target.decode(found), flush=True)
 
 
 if __name__ == "__main__":
