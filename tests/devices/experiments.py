@@ -13,7 +13,7 @@ from heads.model.alone import Classifier, ExampleEncoder, SentenceEncoder
 from heads.model.checkpoint import save_tensors
 from heads.model.encoder import Encoder
 from heads.model.head_removal import head_rows, prune
-from heads.model.shape import ModelShape, full_heads
+from heads.model.shape import LEARNED, ModelShape, full_heads
 from heads.pruning.selection import COLUMNS as SELECTION
 from heads.syntax.conllu import place, write_conllu
 from heads.text.encoding import encode_file, opened
@@ -37,9 +37,11 @@ TEXT = [
 ]
 """As many sentences as it takes to prune a model."""
 SIZES: dict[str, Any] = {
-    "width": 12, "head_width": 4, "feedforward": 7, "dropout": 0.0, "pre_norm": True, "source_subwords": 40,
-    "original_heads": 3, "live_heads": full_heads(layers=2, heads=3, kinds=("enc_self",)),
+    "width": 12, "head_width": 4, "feedforward": 7, "dropout": 0.0, "pre_norm": False, "source_subwords": 40,
+    "original_heads": 3, "live_heads": full_heads(layers=2, heads=3, kinds=("enc_self",)), "positions": LEARNED,
+    "max_positions": 40, "token_types": 2, "embedding_norm": True, "activation": "gelu", "attention_biases": True,
 }  # fmt: skip
+"""Of an encoder alone, like a BERT."""
 
 
 @dataclass(frozen=True)

@@ -1,11 +1,16 @@
 """Parts that commands on tiny experiments do not reach, or reach only with what others have made before."""
 
+from collections.abc import Callable
+
 import pytest
 import standin
 import torch
 
 from heads.model.encoder import sinusoids
-from heads.translation.beam_search import CHUNK, largest
+from heads.model.shape import LEARNED
+from heads.model.transformer import Transformer
+from heads.text.batches import Batch
+from heads.translation.beam_search import CHUNK, NEVER, beam_search, largest
 
 
 def test_signals_of_positions_are_made_where_they_are_needed_without_waiting(gpu: torch.device) -> None:
@@ -23,3 +28,24 @@ def test_the_largest_of_many_scores_are_found_without_waiting(gpu: torch.device,
         found = largest(away, 3)
     for one, other in zip(found, scores.topk(3, 1), strict=True):
         assert torch.equal(one.cpu(), other)
+
+
+OF_MANY_LANGUAGES = {"positions": LEARNED, "max_positions": 9, "start_subword": 2, "first_subword": 7}
+"""What models of many languages have that others do not."""
+
+
+@pytest.mark.parametrize("early_stopping", [NEVER, False, True])
+@pytest.mark.parametrize("shape", [{}, OF_MANY_LANGUAGES], ids=["plain", "many languages"])
+def test_a_search_finds_what_it_finds_on_the_cpu(
+    gpu: torch.device,
+    tiny_model: Callable[..., Transformer],
+    tiny_batch: Batch,
+    shape: dict[str, object],
+    early_stopping: object,
+) -> None:
+    found = []
+    for device in (torch.device("cpu"), gpu):
+        model, batch = tiny_model(**shape).to(device), tiny_batch.to(device)
+        how = {"beam": 3, "length_penalty": 1.2, "length_offset": 0, "early_stopping": early_stopping}
+        found.append(beam_search(model, batch.source, batch.source_mask, **how))  # type: ignore[arg-type]
+    assert found[0] == found[1] and any(found[0])
