@@ -28,7 +28,7 @@ from tempfile import TemporaryDirectory
 from heads.base import bert, fairseq, marian
 from heads.base.fetch import Absent, fetch
 from heads.base.files import UserError
-from heads.base.marian import CONFIG, HUB, WEIGHTS
+from heads.base.marian import CONFIG, DESCRIBED, HUB, WEIGHTS
 from heads.base.packaged import NAME, cache_of, cache_of_hub, not_there, place_of
 from heads.base.seals import sha256_of
 from heads.translation.export import new_folder
@@ -154,7 +154,13 @@ def folder_of(pretrained: Path, hub: str = HUB) -> Path:
             model_type = read_object(folder / file).get("model_type")
             kind = bert if model_type == "bert" else fairseq if fairseq.fits(folder) else marian
             for file in kind.FROM_HUB:
-                fetch(f"{files}/{file}", folder / file, sha256=None, attempts=2)
+                try:
+                    fetch(f"{files}/{file}", folder / file, sha256=None, attempts=2)
+                except Absent:
+                    if file == WEIGHTS:
+                        raise
+                    # A tokeniser in one file stands for all others.
+                    fetch(f"{files}/{DESCRIBED}", folder / DESCRIBED, sha256=None, attempts=2)
         except UserError as error:
             if file == WEIGHTS and isinstance(error, Absent):
                 raise UserError(

@@ -84,10 +84,12 @@ def _marian(folder: Path, wishes: Wishes) -> Read:
 
 
 def _firefox(folder: Path, wishes: Wishes) -> Read:
-    _refuse_prefix(wishes, "has one target language")
     _refuse_languages(wishes)
     theirs = read_firefox(folder)
-    return Read(partial(model_of_firefox, theirs), partial(write_firefox_vocabularies, theirs))
+    if not theirs.parts.numbers:
+        _refuse_prefix(wishes, "has one target language")
+    prefix = wishes.prefix
+    return Read(partial(model_of_firefox, theirs), lambda place: write_firefox_vocabularies(theirs, place, prefix))
 
 
 def _refuse_prefix(wishes: Wishes, why: str) -> None:
