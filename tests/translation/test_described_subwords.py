@@ -10,6 +10,8 @@ import pytest
 import tokenizers
 
 from fairseq_models import (
+    ALL_LANGUAGES,
+    CLASSES,
     LANGUAGES,
     TOKENISERS,
     in_their_ids,
@@ -21,13 +23,14 @@ from fairseq_models import (
 from heads.base.files import UserError
 from heads.text.encoding import vocabulary_of
 from heads.text.special_ids import BOS, EOS, UNK
+from heads.translation.downloads import folder_of
+from heads.translation.export import export
 from heads.translation.opening import import_model
 from many_lines import composed, lines
-from marian_models import transformers
+from marian_models import save_marian, transformers
+from small_server import serving_folder
 
 KINDS = {"bart": "bytes", "mbart": "unigram", "mbart25": "unigram", "nllb": "bpe"}
-BEHIND = {"bart": 1, "mbart": 1, "mbart25": 2, "nllb": 1}
-"""How many special tokens end a source."""
 
 
 @pytest.fixture(scope="module", params=TOKENISERS)
@@ -148,6 +151,90 @@ def test_of_two_descriptions_that_differ_the_one_that_transformers_reads_counts(
     assert found == tokeniser([*lines()[:99]])["input_ids"]
     agreed = vocabulary_of(tmp_path / "agreed/source.model")
     assert found != [in_their_ids(rows, [*ids, EOS]) for ids in agreed.encode(lines()[:99])]
+
+
+def save_described(folder: Path, around: str) -> Any:
+    """Write a tokeniser that was trained with `tokenizers` beside a Marian's weights, and nothing else; return it."""
+    made = tokenizers.Tokenizer(tokenizers.models.BPE(unk_token="<unk>", fuse_unk=True))
+    made.normalizer = tokenizers.normalizers.NFKC()
+    made.pre_tokenizer = tokenizers.pre_tokenizers.Metaspace()
+    made.decoder = tokenizers.decoders.Metaspace()
+    special = ["</s>", "<unk>", "<s>", ">>deu<<", ">>nld<<", "<pad>"]
+    trainer = tokenizers.trainers.BpeTrainer(vocab_size=400, special_tokens=special, show_progress=False)
+    made.train_from_iterator(lines()[::2], trainer)
+    signs = [(name, made.token_to_id(name)) for name in ("</s>", "<s>")]
+    made.post_processor = tokenizers.processors.TemplateProcessing(single=around, special_tokens=signs)
+    told = {"eos_token": "</s>", "pad_token": "<pad>", "unk_token": "<unk>"}
+    tokeniser = transformers.PreTrainedTokenizerFast(tokenizer_object=made, **told)
+    folder.mkdir()
+    # The model is made for a vocab.json, which is taken away again.
+    (folder / "vocab.json").write_text(json.dumps(made.get_vocab()), encoding="utf-8")
+    pad = made.token_to_id("<pad>")
+    save_marian(folder, pad_token_id=pad, decoder_start_token_id=pad)
+    (folder / "vocab.json").unlink()
+    tokeniser.save_pretrained(folder)
+    return transformers.AutoTokenizer.from_pretrained(folder)
+
+
+def test_a_marian_with_a_tokeniser_of_its_own_is_read_if_its_texts_end_as_marians_do(tmp_path: Path) -> None:
+    tokeniser = save_described(tmp_path / "theirs", "$A </s>")
+    import_model(str(tmp_path / "theirs"), tmp_path / "ours", ">>nld<<")
+    rows = numberings_in(tmp_path / "theirs", "marian")[0].rows
+    for side, begins in (("source", [">>nld<<"]), ("target", [])):
+        vocabulary = vocabulary_of(tmp_path / f"ours/{side}.model")
+        expected = [[*tokeniser.convert_tokens_to_ids(begins), *ids] for ids in tokeniser([*lines()])["input_ids"]]
+        assert [in_their_ids(rows, [*ids, EOS]) for ids in vocabulary.encode(lines())] == expected
+    with pytest.raises(UserError, match=r"Marian cuts texts with SentencePiece, but this model's tokenizer\.json does"):
+        export(tmp_path / "ours", tmp_path / "back", "huggingface")
+    with pytest.raises(UserError, match="give one as the prefix, such as >>deu<<"):
+        import_model(str(tmp_path / "theirs"), tmp_path / "none")
+    for number, around in enumerate(("<s> $A </s>", "$A")):
+        save_described(tmp_path / f"other {number}", around)
+        with pytest.raises(UserError, match=r"tokenizer\.json puts \[.*\] around texts, not only </s> behind them"):
+            import_model(str(tmp_path / f"other {number}"), tmp_path / "none", ">>nld<<")
+    assert not (tmp_path / "none").exists() and not (tmp_path / "back").exists()
+
+
+def test_languages_of_an_m2m100_are_found_in_its_tokenizer_json(tmp_path: Path) -> None:
+    save_subwords(tmp_path / "theirs", "m2m100")
+    save_model(tmp_path / "theirs", "m2m100")
+    save_subwords(tmp_path / "bytes", "bart")
+    made = tokenizers.ByteLevelBPETokenizer(*(str(tmp_path / f"bytes/{name}") for name in ("vocab.json", "merges.txt")))
+    made.add_special_tokens([*ALL_LANGUAGES["m2m100"], "<mask>"])
+    for name in ("vocab.json", "sentencepiece.bpe.model", "special_tokens_map.json"):
+        (tmp_path / "theirs" / name).unlink()
+    made.save(str(tmp_path / "theirs/tokenizer.json"))
+    model = CLASSES["m2m100"].from_pretrained(tmp_path / "theirs")
+    model.resize_token_embeddings(made.get_vocab_size(), mean_resizing=False)
+    model.save_pretrained(tmp_path / "theirs")
+    import_model(str(tmp_path / "theirs"), tmp_path / "ours", languages=("en", "de"))
+    rows = numberings_in(tmp_path / "theirs", "m2m100")[0].rows
+    found = vocabulary_of(tmp_path / "ours/source.model").encode(lines()[:300])
+    first = made.token_to_id("__en__")
+    assert [in_their_ids(rows, ids) for ids in found] == [[first, *made.encode(line).ids] for line in lines()[:300]]
+
+
+@pytest.mark.parametrize("family", ["mbart25", "marian"])
+def test_a_name_on_the_hub_is_fetched_with_its_tokenizer_json(
+    family: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    files = tmp_path / "site/Some-Lab/model/resolve/main"
+    files.parent.mkdir(parents=True)
+    if family == "marian":
+        save_described(files, "$A </s>")
+    else:
+        save_subwords(files, family, KINDS[family])
+        save_model(files, family)
+        rewrite_by_transformers(files, family)
+    with serving_folder(tmp_path / "site") as hub:
+        folder = folder_of(Path("Some-Lab/model"), hub)
+    prefix = ">>deu<<" if family == "marian" else ""
+    for number, place in enumerate((folder, files)):
+        import_model(str(place), tmp_path / f"ours {number}", prefix, LANGUAGES[family])
+    one, other = (vocabulary_of(tmp_path / f"ours {number}/source.model") for number in (0, 1))
+    assert one.encode(lines()[:50]) == other.encode(lines()[:50])
 
 
 SPOILT: tuple[tuple[str, Callable[[str], str], str], ...] = (

@@ -1,7 +1,7 @@
 """Find the files of a Marian model in a folder: weights, vocabularies of source and target, shortlist.
 
-Firefox, translateLocally and Bergamot each use their own file names; a `config*.yml` or `decoder.yml`, if there is one,
-says which is which under `models`, `vocabs` and `shortlist`.
+Firefox, translateLocally, Bergamot and OPUS-MT each use their own file names; a `config*.yml` or `decoder.yml`, if
+there is one, says which is which under `models`, `vocabs` and `shortlist`.
 """
 
 import struct
@@ -20,7 +20,12 @@ VERSION = 1
 ZIP = b"PK\x03\x04"
 MAGIC = 0xF11A48D5013417F5
 """A `.bin` model begins with VERSION and a shortlist with MAGIC, both as uint64; an `.npz` is a ZIP."""
-SEGMENTER = ".spm"
+SEGMENTER, NUMBERS = ".spm", (".yml", ".yaml", ".json")
+"""Endings of vocabularies: SentencePiece's, and those with nothing but the ids of subwords."""
+MERGES = ".bpe"
+"""Ending of the lists of merges in OPUS-MT's archives without SentencePiece."""
+VOCAB = "vocab"
+"""What is in the names of vocabularies, and in no other's."""
 OPTIMIZER = ".optimizer.npz"
 """Ending of the file with an optimizer's state, which Marian writes beside the model that it trains."""
 MODELS = (".bin", ".npz")
@@ -37,6 +42,8 @@ class MarianParts:
     vocabularies: tuple[Path, Path]
     """SentencePiece models of source and target, often the same file."""
     shortlist: Path | None
+    numbers: tuple[Path, Path] | None = None
+    """Files with Marian's ids of their subwords; None: as SentencePiece numbers them."""
 
 
 def is_marian(place: Path) -> bool:
@@ -56,17 +63,19 @@ def find_parts(place: Path) -> MarianParts:
     refuse_pointers(path for path in sorted(folder.glob("*")) if path.suffix in (*MODELS, SEGMENTER, ".yml"))
     if not place.is_dir() and not _is_model(place):
         raise UserError(f"{place} is not a Marian model: give its .bin or .npz, or the folder with it.")
-    return MarianParts(_model(folder) if place.is_dir() else place, _vocabularies(folder), _shortlist(folder))
+    model, numbers = _model(folder) if place.is_dir() else place, _numbers(folder)
+    return MarianParts(model, _vocabularies(folder, numbers), _shortlist(folder), numbers)
 
 
 def files_of(place: Path) -> list[Path]:
-    """The model file, vocabularies, shortlist, licences and all YAML and JSON files, even those of one engine alone."""
+    """The model file, vocabularies, shortlist, licences, scripts, and all YAML and JSON files, even of one engine."""
     parts = find_parts(place)
     folder = parts.model.parent
     shortlist = [parts.shortlist] if parts.shortlist else []
-    described = sorted([*folder.glob("*.yml"), *folder.glob("*.json")])
+    described = sorted([*folder.glob("*.yml"), *folder.glob("*.json"), *folder.glob("*.sh")])
     licences = [folder / name for name in LICENCES if (folder / name).is_file()]
-    return list(dict.fromkeys([parts.model, *parts.vocabularies, *shortlist, *described, *licences]))
+    vocabularies = [*parts.vocabularies, *(parts.numbers or ())]
+    return list(dict.fromkeys([parts.model, *vocabularies, *shortlist, *described, *licences]))
 
 
 def _is_model(path: Path) -> bool:
@@ -90,7 +99,7 @@ def _models(folder: Path) -> list[Path]:
 
 def _settings(folder: Path) -> Iterator[tuple[Path, Mapping[str, Any]]]:
     """The settings in a folder's YAML files; those that are not YAML, or no settings, are left out."""
-    for path in sorted(folder.glob("*.yml")):
+    for path in sorted(path for path in folder.glob("*.yml") if VOCAB not in path.name):
         try:
             content = yaml.safe_load(path.read_text(encoding="utf-8"))
         except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError, yaml.YAMLError):
@@ -128,9 +137,32 @@ def _model(folder: Path) -> Path:
     return found[0]
 
 
-def _vocabularies(folder: Path) -> tuple[Path, Path]:
-    """SentencePiece models of source and target. Raises UserError if they are unclear or of another kind."""
-    pairs = {(paths[0], paths[1]) for paths in _listed(folder, "vocabs") if len(paths) == 2}
+def _numbers(folder: Path) -> tuple[Path, Path] | None:
+    """The files with the ids of source and target subwords, if there are any. Raises UserError if they are unclear."""
+    listed = [paths for paths in _listed(folder, "vocabs") if any(path.suffix in NUMBERS for path in paths)]
+    if listed:
+        return listed[0][0], listed[0][-1]
+    if any(_listed(folder, "vocabs")):
+        return None
+    found = sorted(path for end in NUMBERS for path in folder.glob(f"*{VOCAB}*{end}"))
+    source, target = ([path for path in found if _of_side(path, names)] for names in (SOURCES, TARGETS))
+    if len(source) == len(target) == 1:
+        return source[0], target[0]
+    if len(found) > 1:
+        raise UserError(f"{folder} has {_names(found)}: name those of source and target in a decoder.yml, as vocabs.")
+    return (found[0], found[0]) if found else None
+
+
+def _of_side(path: Path, names: Sequence[str]) -> bool:
+    return not {*names}.isdisjoint(path.name.replace("-", ".").replace("_", ".").split("."))
+
+
+def _vocabularies(folder: Path, numbers: tuple[Path, Path] | None) -> tuple[Path, Path]:
+    """SentencePiece models of source and target. Raises UserError if they are unclear or of another kind.
+
+    numbers: files that settings name instead, if any.
+    """
+    pairs = {(paths[0], paths[1]) for paths in _listed(folder, "vocabs") if len(paths) == 2} if not numbers else set()
     found = sorted(folder.glob(f"*{SEGMENTER}"))
     sources, targets = ([path for path in found if path.name.startswith(start)] for start in (SOURCES, TARGETS))
     if len(pairs) != 1 and len(sources) == len(targets) == 1:
@@ -140,6 +172,13 @@ def _vocabularies(folder: Path) -> tuple[Path, Path]:
     if len(pairs) != 1 and found:
         raise UserError(
             f"{folder} has {_names(found)}: rename those of source and target to srcvocab.spm and trgvocab.spm."
+        )
+    if not pairs and numbers:
+        merges = sorted(folder.glob(f"*{MERGES}"))
+        how = f", and texts are cut with {_names(merges)}" if merges else ""
+        raise UserError(
+            f"{numbers[0]} is not a SentencePiece vocabulary{how}: give a model with source{SEGMENTER} and "
+            f"target{SEGMENTER}."
         )
     if not pairs:
         raise UserError(f"{folder} has no vocabulary, *{SEGMENTER}: {way_to(folder)}.")

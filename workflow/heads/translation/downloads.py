@@ -29,7 +29,7 @@ from tempfile import TemporaryDirectory
 from heads.base import bert, fairseq, marian
 from heads.base.fetch import Absent, fetch
 from heads.base.files import UserError
-from heads.base.marian import CONFIG, HUB, WEIGHTS
+from heads.base.marian import CONFIG, DESCRIBED, HUB, WEIGHTS
 from heads.base.packaged import NAME, cache_of, cache_of_hub, not_there, place_of
 from heads.base.seals import sha256_of
 from heads.translation.export import new_folder
@@ -162,7 +162,13 @@ def folder_of(pretrained: Path, hub: str = HUB) -> Path:
         kind = bert if config.get("model_type") == "bert" else fairseq if fairseq.fits(folder) else marian
         try:
             for file in kind.FROM_HUB:
-                get(file)
+                try:
+                    get(file)
+                except Absent:
+                    if file == WEIGHTS:
+                        raise
+                    # A tokeniser in one file stands for all others.
+                    get(DESCRIBED)
         except UserError as error:
             if file == WEIGHTS and isinstance(error, Absent):
                 raise UserError(

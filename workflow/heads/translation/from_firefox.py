@@ -5,7 +5,7 @@ their logits are so low that no other token loses any probability that a float c
 V tokens of a vocabulary, D width.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,18 +17,20 @@ from torch import Tensor
 
 from heads.base.files import UserError
 from heads.base.names import SIDES
+from heads.formats import marian_vocabulary
 from heads.formats.marian_file import read
 from heads.formats.marian_items import MarianFile
 from heads.formats.marian_parts import MarianParts, files_of, find_parts
 from heads.formats.marian_shape import MarianShape, check_tensors, shape_of
+from heads.formats.marian_vocabulary import read_vocabulary
 from heads.model.shape import SSRU, ModelShape
 from heads.model.transformer import Transformer
 from heads.text.renumbering import renumbered
-from heads.text.special_ids import BOS, PAD
-from heads.text.vocabulary import ROWS, write_model
+from heads.text.special_ids import BOS, PAD, named_first, nameless
+from heads.text.vocabulary import PREFIX, ROWS, write_model
 from heads.translation.authors_search import searched_by_marian
 from heads.translation.from_marian import ACTIVATIONS, NEVER_LIKELY, Numbering
-from heads.translation.importing import write_origin
+from heads.translation.importing import prefix_of, write_origin
 
 EPSILON = 1e-9
 """Epsilon of Marian's layer norms."""
@@ -62,15 +64,27 @@ def read_firefox(place: Path) -> FirefoxFolder:
     check_tensors(parts.model, file, shape)
     if shape.recurrent_norm or shape.final_norm != shape.pre_norm:
         raise UserError(f"{parts.model} has an unsupported arrangement of layer norms: give another model.")
-    numberings = [numbering_of(path, size) for path, size in zip(parts.vocabularies, shape.vocabularies, strict=True)]
-    return FirefoxFolder(parts.model.parent, parts, file, shape, (numberings[0], numberings[1]))
+    return FirefoxFolder(parts.model.parent, parts, file, shape, numberings_in(parts, shape.vocabularies))
 
 
-def numbering_of(path: Path, size: int) -> Numbering:
-    """Our numbering, V + 2 ids, of the tokens of a SentencePiece model, which numbers them as Marian does.
+def numberings_in(parts: MarianParts, sizes: tuple[int, int]) -> tuple[Numbering, Numbering]:
+    """Our numberings, V + 2 ids, of the tokens of source and target. sizes: of the model's vocabularies.
 
-    Raises UserError if it has more tokens than the model, or no EOS or unknown token.
+    Raises UserError for a vocabulary with more tokens than the model, or without an EOS or unknown token.
     """
+    files, tokens = (parts.numbers, _in_numbers) if parts.numbers else (parts.vocabularies, _in_sentencepiece)
+    source, target = (_numbering(path, *tokens(path), size) for path, size in zip(files, sizes, strict=True))
+    return source, target
+
+
+def _in_numbers(path: Path) -> tuple[dict[str, int], int, int]:
+    """The ids of tokens by name, and those of EOS and of the unknown token."""
+    found = read_vocabulary(path)
+    return found, found[marian_vocabulary.EOS], found[marian_vocabulary.UNK]
+
+
+def _in_sentencepiece(path: Path) -> tuple[dict[str, int], int, int]:
+    """The same of a SentencePiece model, which numbers its tokens as Marian does."""
     processor = sentencepiece.SentencePieceProcessor()
     try:
         processor.load_from_serialized_proto(path.read_bytes())
@@ -80,11 +94,18 @@ def numbering_of(path: Path, size: int) -> Numbering:
     eos, unk = processor.eos_id(), processor.unk_id()
     if min(eos, unk) < 0:
         raise UserError(f"{path} has no {'end' if eos < 0 else 'unknown'} token: take the vocabulary that Marian made.")
-    if len(subwords) > size:
-        raise UserError(f"{path} has {len(subwords)} tokens, but its model {size}: take both from the same place.")
+    return {name: number for number, name in enumerate(subwords)}, eos, unk
+
+
+def _numbering(path: Path, subwords: Mapping[str, int], eos: int, unk: int, size: int) -> Numbering:
+    last = max(subwords.values())
+    if last >= size:
+        raise UserError(f"{path} has {last + 1} tokens, but its model {size}: take both from the same place.")
     # Marian rounds the vocabulary size up; ids beyond the last token are never generated.
-    others = [number for number in range(size) if number not in (eos, unk)]
-    names = [*subwords, *(f"<unused {number}>" for number in range(len(subwords), size))]
+    names = [nameless(number) for number in range(size)]
+    for name, number in subwords.items():
+        names[number] = name
+    others = [number for number in named_first(names) if number not in (eos, unk)]
     pad, start = (next(name for name in (word, f"{word[:-1]} of ours>") if name not in subwords) for word in WORDS)
     rows = (NOTHING, NOTHING, eos, unk, *others)
     return Numbering(rows, (pad, start, *(names[number] for number in rows[2:])))
@@ -112,6 +133,7 @@ def our_shape(folder: FirefoxFolder) -> ModelShape:
         tied_projection=theirs.tied_output,
         shared_embedding=theirs.one_embedding,
         decoder_past=SSRU if theirs.recurrent else "self_attention",
+        nameless_subwords=folder.numberings[1].nameless,
     )
 
 
@@ -195,12 +217,16 @@ def _norm(ours: str, theirs: str, *, pre_norm: bool) -> Iterator[tuple[str, str]
         yield f"{ours}.{part}", f"{theirs}_ln_{word}{'_pre' if pre_norm else ''}"
 
 
-def write_firefox_vocabularies(folder: FirefoxFolder, place: Path) -> None:
-    """Write both SentencePiece models into a folder, and the model's original files into a subfolder."""
+def write_firefox_vocabularies(folder: FirefoxFolder, place: Path, prefix: str = "") -> None:
+    """Write both SentencePiece models into a folder, and the model's original files into a subfolder.
+
+    Raises UserError if the vocabulary does not have the prefix, or needs one.
+    """
+    first = prefix_of(folder.parts.numbers[0], folder.numberings[0], prefix) if folder.parts.numbers else []
     for side, ours, path in zip(SIDES, folder.numberings, folder.parts.vocabularies, strict=True):
         model = renumbered(path.read_bytes(), ours.names, path)
-        write_model(place / f"{side}.model", model, {ROWS: len(ours.rows)})
+        write_model(place / f"{side}.model", model, {ROWS: len(ours.rows), PREFIX: first * (side == SIDES[0])})
     files = files_of(folder.parts.model)
     # All files: an export back to Marian keeps what it does not change as it was.
-    about = {"prefix": "", **searched_by_marian(folder.parts.model)}
+    about = {"prefix": prefix, **searched_by_marian(folder.parts.model)}
     write_origin(folder.path, files, [path.name for path in files], place, about)

@@ -91,11 +91,14 @@ def _marian(folder: Path, wishes: Wishes) -> Read:
 
 
 def _firefox(folder: Path, wishes: Wishes) -> Read:
-    _refuse_prefix(wishes, "has one target language")
     _refuse_languages(wishes)
     theirs = read_firefox(folder)
-    unused = unused_of_marian(theirs.parts.model)
-    return Read(partial(model_of_firefox, theirs), partial(write_firefox_vocabularies, theirs), unused)
+    if not theirs.parts.numbers:
+        _refuse_prefix(wishes, "has one target language")
+    prefix, unused = wishes.prefix, unused_of_marian(theirs.parts.model)
+    return Read(
+        partial(model_of_firefox, theirs), lambda place: write_firefox_vocabularies(theirs, place, prefix), unused
+    )
 
 
 def _refuse_prefix(wishes: Wishes, why: str) -> None:

@@ -12,7 +12,7 @@ from heads.formats.marian_parts import find_parts, is_marian
 from heads.formats.marian_shortlist import Shortlist, read_shortlist
 from heads.text.special_ids import EOS
 from heads.translation.beam_search import Candidates
-from heads.translation.from_firefox import numbering_of
+from heads.translation.from_firefox import numberings_in
 from heads.translation.model_folder import PRETRAINED
 
 
@@ -61,6 +61,6 @@ def shortlist_of(vocabularies: Path, sizes: tuple[int, int]) -> OurShortlist | N
     except UserError as error:
         print(f"{error} Until then all subwords are candidates.", file=sys.stderr)
         return None
-    rows, shared = numbering_of(parts.vocabularies[0], source).rows, len({*parts.vocabularies}) == 1
-    others = rows if shared else numbering_of(parts.vocabularies[1], target).rows
-    return OurShortlist(lists, rows, others, shared=shared)
+    ours = numberings_in(parts, (source, target))
+    shared = len({*(parts.numbers or parts.vocabularies)}) == 1
+    return OurShortlist(lists, ours[0].rows, ours[1].rows, shared=shared)
