@@ -127,10 +127,10 @@ def measurable(
 def sentences_of(
     paths: Mapping[str, Path], text: Path | None, settings: RolesSettings
 ) -> tuple[dict[str, Treebank], RolesSettings]:
-    """The sentences that roles are measured on, by the source of their trees, and the settings, of which these allow.
+    """The sentences that roles are measured on, by the source of their trees, and the settings to measure them with.
 
-    paths: CoNLL-U files by name; they come in the order of the settings. text: a plain text instead, of which only
-    positional and rare-word heads are measured. Raises UserError as `in_order_of`, and for neither or both.
+    paths: CoNLL-U files by name, put in the order of the settings. text: plain sentences instead, on which no relation
+    is measured. Raises UserError as `in_order_of`, and for neither or both.
     """
     if bool(paths) == bool(text):
         raise UserError("Roles are measured on trees or on plain text: give one of --trees and --text.")

@@ -43,7 +43,7 @@ class Evidence:
     heads; `scores_trained_on` of the same heads cut out of the baseline and fine-tuned, no longer than from scratch,
     and `scores_scratch` of the same heads from scratch (None if there are none); and `pair`, whether the two trainings
     are settled, see `heads.tables.curves`. model: a row for each head of each of these models. functions: a row for
-    each live encoder head, none without trees. roles: `roles.tsv` on the first trees. gates: `heads.tsv` of gates.
+    each live encoder head, none without roles. roles: `roles.tsv` on the first trees. gates: `heads.tsv` of gates.
     frames: everything that was read, unchanged.
     """
 
@@ -62,7 +62,7 @@ class Evidence:
 
     @property
     def baseline_functions(self) -> pd.DataFrame:
-        """The encoder heads of the unpruned model with their measures and functions; no rows without trees."""
+        """The encoder heads of the unpruned model with their measures and functions; no rows without roles."""
         functions = self.functions[self.functions["kind"] == "baseline"][["layer", "head", "function"]]
         return self.encoder.merge(functions, on=["layer", "head"])
 
