@@ -266,6 +266,18 @@ def test_weights_say_how_many_rows_there_are_whatever_the_configuration_says(tmp
     assert len(CLASSES["nllb"].from_pretrained(tmp_path / "back").lm_head.weight) == rows
 
 
+def test_a_number_that_a_vocabulary_leaves_out_is_a_row_without_a_subword(tmp_path: Path) -> None:
+    save_tokeniser(tmp_path / "theirs")
+    save_marian(tmp_path / "theirs")
+    path = tmp_path / "theirs/vocab.json"
+    told = json.loads(path.read_text(encoding="utf-8"))
+    gone = told.pop(sorted(told)[30])
+    path.write_text(json.dumps(told), encoding="utf-8")
+    import_model(str(tmp_path / "theirs"), tmp_path / "ours")
+    assert load_folder(tmp_path / "ours").shape.nameless_subwords == 1
+    assert numberings_in(tmp_path / "theirs", "marian")[1].rows[-1] == gone
+
+
 def test_a_mask_without_a_row_is_unknown_in_texts(tmp_path: Path) -> None:
     """As in bart-large-cnn, whose vocabulary has one more subword than its matrix has rows."""
     save_folder(tmp_path / "theirs", "bart")

@@ -17,12 +17,7 @@ from heads.base.marian import CONFIG, TOKENIZER
 from heads.model.shape import POOLINGS
 from heads.text.added import described_token, named_rows
 from heads.text.wordpieces import library, numbered_by
-from heads.translation.marian_folder import (
-    added_to,
-    check_numbers,
-    read_config,
-    read_object,
-)
+from heads.translation.marian_folder import added_to, check_ids, check_numbers, read_config, read_object
 from heads.translation.saved_weights import SavedWeights, weight_called
 
 DEFAULTS: Mapping[str, Any] = {
@@ -119,9 +114,8 @@ def _word_pieces(folder: Path) -> dict[str, Any]:
     kind, vocabulary = (described.get("model") or {}).get("type"), (described.get("model") or {}).get("vocab")
     if kind != "WordPiece" or not isinstance(vocabulary, dict):
         raise UserError(f"{path} has a {kind} tokeniser, not the WordPiece of a BERT: copy it from the same model.")
-    if sorted(vocabulary.values()) != [*range(len(vocabulary))]:
-        raise UserError(f"{path} does not number its subwords from 0 on, each once: copy it again.")
-    added, told = added_to(folder), described.get("added_tokens") or []
+    check_ids(path, vocabulary.values())
+    added, told = added_to(folder, WORD_PIECES), described.get("added_tokens") or []
     if path.name == VOCAB:  # a tokenizer.json has all of them itself
         known = {one["content"] for one in told}
         told += [{"id": one.number, **described_token(name, one)} for name, one in added.items() if name not in known]

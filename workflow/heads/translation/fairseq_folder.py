@@ -162,13 +162,12 @@ def _subwords(folder: Path) -> tuple[bytes | None, dict[str, int]]:
             raise UserError(f"{folder} has neither {SEGMENTER} nor {MERGES}: copy it from where the model is from.")
         subwords = read_vocabulary(folder / VOCAB)
     elif (folder / SEGMENTER).is_file():
-        subwords = _in_sentencepiece(folder / SEGMENTER)
+        subwords = {name: number for number, name in enumerate(_in_sentencepiece(folder / SEGMENTER))}
     else:
         raise UserError(f"{folder} has no {SEGMENTER}: copy it from where the model is from.")
-    found = {name: number for number, name in enumerate(subwords)}
-    if described.is_file() and _contradicts(read_object(described), found):
+    if described.is_file() and _contradicts(read_object(described), subwords):
         return None, numbered_by(described_subwords(folder))
-    return (folder / SEGMENTER).read_bytes() if (folder / SEGMENTER).is_file() else None, found
+    return (folder / SEGMENTER).read_bytes() if (folder / SEGMENTER).is_file() else None, subwords
 
 
 def _in_sentencepiece(path: Path) -> list[str]:
@@ -195,7 +194,7 @@ def _contradicts(described: Mapping[str, Any], subwords: Mapping[str, int]) -> b
 
 def _added(folder: Path, subwords: int) -> dict[str, Added]:
     """Added subwords by name; languages that a file only lists follow the other subwords in its order."""
-    found = added_to(folder)
+    found = added_to(folder, DESCRIBED)
     if any(LANGUAGE.fullmatch(name) for name in found):
         return found
     for file in (TOKENIZER, SPECIAL):

@@ -4,7 +4,7 @@ V subwords of a vocabulary, D width.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -105,7 +105,7 @@ def read_marian(folder: Path) -> MarianFolder:
     else:
         separate = read_object(folder / marian.TOKENIZER, {}).get("separate_vocabs", False)
         files_of_names = (marian.VOCAB, *[marian.TARGET_VOCAB] * bool(separate))
-        known = [_numbers(read_vocabulary(folder / name)) for name in files_of_names]
+        known = [read_vocabulary(folder / name) for name in files_of_names]
         own = [config[f"{name}_token_id"] for name in ("pad", "eos")]
         added = {name: one for name, one in added_to(folder).items() if one.number not in own and name != UNKNOWN}
     more, tensors = {name: one.number for name, one in added.items()}, SavedWeights(folder, "MarianMTModel")
@@ -118,13 +118,12 @@ def read_marian(folder: Path) -> MarianFolder:
     return MarianFolder(folder, config, generation, (source, target), segmenters, tensors, added)
 
 
-def _numbers(subwords: Sequence[str]) -> dict[str, int]:
-    return {name: number for number, name in enumerate(subwords)}
+def added_to(folder: Path, *more: str) -> dict[str, Added]:
+    """The subwords that a tokeniser's files add to its vocabulary, and those in it that they tell more of, by name.
 
-
-def added_to(folder: Path) -> dict[str, Added]:
-    """The subwords that a tokeniser's files add to its vocabulary, and those in it that they tell more of, by name."""
-    files = (marian.TOKENIZER, marian.DESCRIBED, marian.ADDED, marian.SPECIAL)
+    more: names of further files.
+    """
+    files = (marian.TOKENIZER, *more, marian.ADDED, marian.SPECIAL)
     return added_in(folder, {name: read_object(folder / name, {}) for name in files})
 
 
@@ -186,12 +185,18 @@ def read_object(path: Path, otherwise: dict[str, Any] | None = None) -> dict[str
     return content
 
 
-def read_vocabulary(path: Path) -> list[str]:
-    """Subword names by id [V]."""
+def read_vocabulary(path: Path) -> dict[str, int]:
+    """Ids of subwords by name; some may be left out."""
     ids = read_object(path)
-    if not all(isinstance(number, int) for number in ids.values()) or sorted(ids.values()) != [*range(len(ids))]:
+    check_ids(path, ids.values())
+    return ids
+
+
+def check_ids(path: Path, ids: Collection[Any]) -> None:
+    """Raise UserError unless the subwords in a file have whole numbers from 0 on, each its own."""
+    whole = all(isinstance(number, int) and number >= 0 for number in ids)
+    if not whole or len({*ids}) < len(ids):
         raise UserError(f"{path} does not number its subwords from 0 on, each once: copy it again.")
-    return sorted(ids, key=ids.__getitem__)
 
 
 def filled(model: Model, folder: Path, weights: Mapping[str, Tensor]) -> Model:
