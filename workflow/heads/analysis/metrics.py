@@ -42,6 +42,8 @@ class Metric:
     """The score of answers and of the given number of draws, which depend only on the number of answers."""
     beside: Mapping[str, Paired] = field(default_factory=dict)
     """Additional scores of the same answers, by name."""
+    tokeniser: str = AUTO
+    """sacrebleu's tokeniser, for BLEU; AUTO: the one for the references that are scored."""
 
     def named(self, columns: Sequence[str]) -> tuple[str, ...]:
         """Column names with BLEU's name replaced by this metric's."""
@@ -189,8 +191,9 @@ def labels_scored(labels: Sequence[str], references: Sequence[str]) -> dict[str,
 
 
 def bleu_by(tokeniser: str) -> Metric:
-    """BLEU of text that is cut by a tokeniser of sacrebleu; AUTO: the one for the references that are scored."""
-    return Metric("bleu", partial(paired_permutations, tokeniser=tokeniser), partial(drawn_bleu, tokeniser=tokeniser))
+    """BLEU of text that is cut by a tokeniser of sacrebleu."""
+    paired, drawn = partial(paired_permutations, tokeniser=tokeniser), partial(drawn_bleu, tokeniser=tokeniser)
+    return Metric("bleu", paired, drawn, tokeniser=tokeniser)
 
 
 BLEU = bleu_by(AUTO)

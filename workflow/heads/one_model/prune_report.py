@@ -6,7 +6,7 @@ from typing import Any
 from heads.analysis.masking import vectors
 from heads.analysis.metrics import ACCURACY, BLEU, COSINE, cosine_values
 from heads.base.files import UserError, read_lines
-from heads.base.names import DEFAULT_TOKENISER, SIDES, UNPRUNED
+from heads.base.names import AUTO, DEFAULT_TOKENISER, SIDES, UNPRUNED
 from heads.base.runs import run_of
 from heads.base.targets import CONTROL, Target
 from heads.explore.page import page
@@ -59,7 +59,7 @@ def report_lines(
         f"{lost.control:.1f} with all heads after the same training" if needs_control(place) else "100 with all heads"
     )
     against = AGAINST[lost.metric]
-    if lost.tokeniser != DEFAULT_TOKENISER:
+    if lost.tokeniser not in (AUTO, DEFAULT_TOKENISER):
         against = against.replace("BLEU", f"BLEU ({lost.tokeniser})")
     yield (
         f"{lost.kept} of {heads} heads are left. On {sentences} held-out sentences, by {against}, it has "

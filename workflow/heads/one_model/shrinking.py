@@ -16,7 +16,7 @@ from heads.analysis.masking_curve import compared
 from heads.analysis.metrics import BLEU, Answers, Metric
 from heads.analysis.speed import clock_of, compare, contestant
 from heads.base.files import UserError
-from heads.base.names import DEFAULT_TOKENISER, SCOPES, SIDES
+from heads.base.names import SCOPES, SIDES
 from heads.base.provenance import made_by
 from heads.base.targets import CONTROL, Target
 from heads.config.analyses import AblationSettings, SpeedSettings
@@ -77,8 +77,7 @@ class Loss:
     high: float
     metric: str = BLEU.name
     """For the cosine, which is in percent, the control is the model itself."""
-    tokeniser: str = DEFAULT_TOKENISER
-    """Of BLEU, by sacrebleu's name."""
+    tokeniser: str = BLEU.tokeniser
 
 
 def heads_of(folder: Path, scope: str) -> int:
@@ -183,7 +182,7 @@ def _loss(place: Workplace, scope: str, folder: Path, kept: int, split: str, dev
     control = run_of_target(place, "gates", scope, CONTROL) if needs_control(place) else place.baseline
     (whole, wanted, metric), (smaller, _, _) = (answering(place, one, split, device) for one in (control, folder))
     pruned, unpruned = (metric.drawn(answer(None), wanted, DRAWS) for answer in (smaller, whole))
-    return Loss(kept, pruned[0], unpruned[0], *compared(pruned, unpruned), metric.name, place.tokeniser)
+    return Loss(kept, pruned[0], unpruned[0], *compared(pruned, unpruned), metric.name, metric.tokeniser)
 
 
 def answering(place: Workplace, folder: Path, split: str, device: str) -> tuple[Translate, Answers, Metric]:
