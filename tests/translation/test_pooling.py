@@ -6,6 +6,7 @@ import re
 import runpy
 import shutil
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -145,6 +146,16 @@ def test_sentence_transformers_reads_an_export(tmp_path: Path, way: str) -> None
     np.testing.assert_allclose(found, ours(tmp_path / "ours"), rtol=0, atol=1e-6)
     if before is not None:
         np.testing.assert_allclose(before / np.linalg.norm(before, axis=1, keepdims=True), found, rtol=0, atol=1e-6)
+
+
+def test_a_shape_pools_in_a_known_way_and_only_if_it_embeds(tmp_path: Path) -> None:
+    save_encoder(tmp_path / "theirs", TOLD[0][1])
+    import_bert(tmp_path / "theirs", tmp_path / "ours")
+    import_bert(tmp_path / "theirs", tmp_path / "labelled", ["a", "b"])
+    with pytest.raises(ValueError, match="unknown pooling first"):
+        replace(shape_of(tmp_path / "ours"), pooling="first")
+    with pytest.raises(ValueError, match="or pooling in a model that embeds no sentences"):
+        replace(shape_of(tmp_path / "labelled"), pooling="cls")
 
 
 WRONG: tuple[tuple[dict[str, Any], str], ...] = (
