@@ -193,7 +193,7 @@ def test_orders_by_importance_take_the_normalised_score_of_their_form() -> None:
 def test_a_text_and_references_of_different_length_are_refused(tmp_path: Path) -> None:
     save_file({"ids": np.array([5, 6], np.int32), "offsets": np.array([0, 1, 2])}, tmp_path / "text.safetensors")
     write_lines(tmp_path / "text.txt", ["one", "two", "three"])
-    with pytest.raises(UserError, match=r"has 2 sentences and .* 3"):
+    with pytest.raises(UserError, match=r"has 2 lines and .* 3"):
         read_text(tmp_path / "text.safetensors", tmp_path / "text.txt", tmp_path / "bpe.model")
 
 

@@ -57,8 +57,8 @@ def read_text(source: Path, references: Path, target_bpe: Path, tokeniser: str =
     target_bpe: the target vocabulary, or the labels. Raises UserError if text and references differ in length, or for
     a label that is not known.
     """
-    tokens, target = Tokens(source), opened(target_bpe)
-    lines = read_references(references, str(source), len(tokens))
+    tokens = Tokens(source)
+    lines, target = read_references(references, str(source), len(tokens)), opened(target_bpe)
     lines = target.named(lines, references) if isinstance(target, Labels) else lines
     return EncodedText(tokens, lines, target, tokeniser)
 
