@@ -56,7 +56,7 @@ class WordPieces(Vocabulary):
             facts = facts_of(model)
             if facts[CHECKSUM] != checksum([content]):
                 raise ValueError("its checksum is wrong")
-            self.framed = bool(facts.get(FRAMED))
+            self.facts, self.framed = facts, bool(facts.get(FRAMED))
             self.prefix, self.suffix = ([int(number) for number in facts.get(end, [])] for end in (PREFIX, SUFFIX))
             self.tokenizer: Any = library().Tokenizer.from_str(content.decode("utf-8"))
             self.size = int(facts.get(ROWS, self.tokenizer.get_vocab_size()))
@@ -106,7 +106,7 @@ class DescribedSubwords(WordPieces):
     def __init__(self, model: Path) -> None:
         super().__init__(model)
         described = range(self.tokenizer.get_vocab_size())
-        self.names: list[str] = facts_of(model).get(NAMES) or [self.tokenizer.id_to_token(i) for i in described]
+        self.names: list[str] = self.facts.get(NAMES) or [self.tokenizer.id_to_token(i) for i in described]
         self.size = len(self.names)
         self.theirs = [self.tokenizer.token_to_id(name) for name in self.names]
         """The description's id for each of ours; None for those that it does not have."""

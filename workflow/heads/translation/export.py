@@ -16,7 +16,7 @@ from heads.model.transformer import Transformer
 from heads.text.encoding import vocabulary_of
 from heads.text.vocabulary import Vocabulary, facts_beside
 from heads.translation.agreement import Pair, difference_of_models, pairs_of, rounding_of
-from heads.translation.export_page import ALIGNMENT_USE, page, searched_with, use_of
+from heads.translation.export_page import ALIGNMENT_USE, NAMELESS_USE, page, searched_with, use_of
 from heads.translation.fairseq_folder import read_fairseq
 from heads.translation.from_firefox import model_of_firefox, read_firefox
 from heads.translation.from_marian import model_of_marian
@@ -94,6 +94,7 @@ def export(
         if score is not None:
             write_json(stage / SCORE, score)
         use = use_of(form, facts["provenance"], score, difference, about) + (ALIGNMENT_USE if aligning else "")
+        use += NAMELESS_USE if form == "ctranslate2" and model.shape.nameless_subwords else ""
         write_text(stage / "README.md", page(model, facts, score, use, about))
     return difference
 

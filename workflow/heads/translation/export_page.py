@@ -179,6 +179,12 @@ numbering of this model, from 0. `translate_batch(..., return_attention=True)` r
 the best one's layer: one row per target subword, one column per source subword.
 """
 
+NAMELESS_USE = """
+
+It is without the rows of the original's matrices that have no subword, which CTranslate2 could write: probabilities are
+those among all others, in this comparison as well.
+"""
+
 
 def head_table(shape: ModelShape) -> str:
     """Number of remaining heads in each layer, as a Markdown table."""

@@ -33,7 +33,7 @@ def write_vocabularies(folder: MarianFolder, place: Path, prefix: str) -> None:
     Raises UserError if the vocabulary does not have the prefix, or needs one.
     """
     numberings = numberings_of(folder)
-    first = prefix_of(folder.path / marian.VOCAB, numberings[0], prefix)
+    first = prefix_of(folder.path / (marian.VOCAB if folder.segmenters else marian.DESCRIBED), numberings[0], prefix)
     described = {} if folder.segmenters else _ended_by_eos(folder, numberings[0])
     for number, (side, ours) in enumerate(zip(SIDES, numberings, strict=True)):
         model, begins = place / f"{side}.model", first if side == SIDES[0] else []

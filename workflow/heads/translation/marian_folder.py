@@ -53,6 +53,8 @@ SHARED, SOURCE, TARGET, PROJECTION = (
 """transformers' names of the matrices with a row for each subword."""
 UNKNOWN = "<unk>"
 Model = TypeVar("Model", bound=Encoder)
+Numbered = tuple[tuple[dict[str, int], dict[str, int]], dict[str, Added]]
+"""Original ids of source and target subwords by name, and those of them that texts are split at."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,23 +101,33 @@ def read_marian(folder: Path) -> MarianFolder:
             raise UserError(f"{folder} has no {name}: copy it from where the model is from.")
     config = {**DEFAULTS, **config}
     check_numbers(folder / marian.CONFIG, config, WHOLE, SHARES)
-    added: dict[str, Added] = {}
-    if described:
-        known = [numbered_by(described_subwords(folder))]
-    else:
-        separate = read_object(folder / marian.TOKENIZER, {}).get("separate_vocabs", False)
-        files_of_names = (marian.VOCAB, *[marian.TARGET_VOCAB] * bool(separate))
-        known = [read_vocabulary(folder / name) for name in files_of_names]
-        own = [config[f"{name}_token_id"] for name in ("pad", "eos")]
-        added = {name: one for name, one in added_to(folder).items() if one.number not in own and name != UNKNOWN}
-    more, tensors = {name: one.number for name, one in added.items()}, SavedWeights(folder, "MarianMTModel")
+    known, added = _in_one_file(folder) if described else _in_files(folder, config)
+    tensors = SavedWeights(folder, "MarianMTModel")
     source, target = (
-        named_rows(folder, {**names, **more}, rows_of(folder, config, tensors, matrix), matrix)
-        for names, matrix in ((known[0], SOURCE), (known[-1], TARGET))
+        named_rows(folder, subwords, rows_of(folder, config, tensors, matrix), matrix)
+        for subwords, matrix in zip(known, (SOURCE, TARGET), strict=True)
     )
     generation = read_object(folder / marian.GENERATION, config)
     segmenters = None if described else (files[0].read_bytes(), files[1].read_bytes())
     return MarianFolder(folder, config, generation, (source, target), segmenters, tensors, added)
+
+
+def _in_one_file(folder: Path) -> Numbered:
+    """The subwords of a tokenizer.json, which splits texts at added ones itself."""
+    subwords = numbered_by(described_subwords(folder))
+    return (subwords, subwords), {}
+
+
+def _in_files(folder: Path, config: Mapping[str, Any]) -> Numbered:
+    """The subwords of vocab.json and its like, with those that other files add."""
+    separate = read_object(folder / marian.TOKENIZER, {}).get("separate_vocabs", False)
+    source = read_vocabulary(folder / marian.VOCAB)
+    target = read_vocabulary(folder / marian.TARGET_VOCAB) if separate else source
+    # The model's own signs are not meant where a text has their names.
+    own = [config[f"{name}_token_id"] for name in ("pad", "eos")]
+    added = {name: one for name, one in added_to(folder).items() if one.number not in own and name != UNKNOWN}
+    more = {name: one.number for name, one in added.items()}
+    return ({**source, **more}, {**target, **more}), added
 
 
 def added_to(folder: Path, *more: str) -> dict[str, Added]:
