@@ -13,8 +13,9 @@ import yaml
 from safetensors.numpy import save_file
 
 from heads.__main__ import main
-from heads.analysis.role_trees import missing_relations
+from heads.analysis.role_trees import missing_relations, sentences_of
 from heads.base.files import read_tsv, write_lines
+from heads.config.analyses import RolesSettings
 from heads.config.trainings import BpeSettings
 from heads.model.folder import save_folder
 from heads.model.shape import ModelShape
@@ -203,6 +204,18 @@ def test_on_plain_text_all_is_measured_as_on_trees_of_its_sentences_but_what_is_
     assert rows == [row | {"trees": "text"} for row in on_trees if row["role"] != "syntactic"]
     assert coverage == counted | {"trees": "text", "arcs": "0"}
     assert read_tsv(tmp_path / "positions.tsv") == []
+
+
+def test_plain_text_may_have_no_blanks_between_words_and_lines_without_words(command: Command, tmp_path: Path) -> None:
+    lines = ("我们喜欢猫。", "", "他们\t在这里。")
+    write_lines(tmp_path / "text.zh", lines)
+    treebanks, settings = sentences_of({}, tmp_path / "text.zh", RolesSettings.model_validate(SETTINGS))
+    words = [[token.form for token in sentence.tokens] for sentence in treebanks["text"].sentences]
+    assert words == [list("我们喜欢猫。"), [], list("他们"), list("在这里。")]
+    assert settings.relations == ()
+    assert command({}, text=("the cat sees", "", "dogs see the cat", " ")) == 0
+    (coverage,) = read_tsv(tmp_path / "coverage.tsv")
+    assert [coverage[name] for name in ("sentences", "measured", "too_short")] == ["4", "2", "2"]
 
 
 @pytest.mark.parametrize(("files", "text"), [({}, ()), ({"gold": TREES}, ("the cat",))])

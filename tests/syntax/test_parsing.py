@@ -21,7 +21,7 @@ from heads.syntax import parsing
 from heads.syntax.attachment_scores import attachment_rows
 from heads.syntax.conllu import Sentence, Word, place, read_conllu, write_conllu
 from heads.syntax.parsing import evenly, open_models, parse, train_models
-from heads.syntax.tokenising import read_text, words_of_text
+from heads.syntax.tokenising import read_to_parse, words_of_text
 from model_folders import SOURCE, write_experiment
 
 CPU = torch.device("cpu")
@@ -129,9 +129,9 @@ def test_english_text_is_cut_as_universal_dependencies_cut_it(line: str, words: 
 def test_text_whose_words_no_blanks_separate_is_not_given_to_a_parser(tmp_path: Path) -> None:
     write_lines(tmp_path / "text.zh", ["我们喜欢猫。", "The cat sleeps.", "他们在这里。"])
     with pytest.raises(UserError, match=r"text\.zh has no blanks between words"):
-        read_text(tmp_path / "text.zh")
+        read_to_parse(tmp_path / "text.zh")
     write_lines(tmp_path / "text.en", ["The old cat 猫 sleeps here.", "We all like 猫."])
-    assert [len(sentence) for sentence in read_text(tmp_path / "text.en")] == [7, 5]
+    assert [len(sentence) for sentence in read_to_parse(tmp_path / "text.en")] == [7, 5]
 
 
 def test_words_of_a_text_stand_where_they_stood() -> None:
@@ -227,8 +227,8 @@ def test_a_model_is_inspected_by_the_trees_that_stanza_makes(
     trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(parsing, "DEFAULT_MODEL_DIR", str(trained / "model"))
-    model, text = write_experiment(tmp_path / "tiny").baseline, [*SOURCE, "cats see a small dog ."] * 40
-    trees = parse(open_models(trained / "model", "en", CPU), [words_of_text(line) for line in text])
+    model, text = write_experiment(tmp_path / "tiny").baseline, [*SOURCE, "", "cats see a small dog ."] * 40
+    trees = parse(open_models(trained / "model", "en", CPU), [words_of_text(line) for line in text if line])
     write_conllu(tmp_path / "trees.conllu", trees)
     by_stanza = inspect(model, text, stanza="en", masked=1, device="cpu").heads
     given = inspect(model, text, trees=tmp_path / "trees.conllu", masked=1, device="cpu").heads

@@ -10,13 +10,13 @@ from typing import NamedTuple
 from heads.analysis.attention_weights import attend
 from heads.analysis.confidence import confidence
 from heads.analysis.roles import Row, Whole, positions, roles
-from heads.base.files import UserError
+from heads.base.files import UserError, read_lines
 from heads.base.names import NO_TREES
 from heads.config.analyses import ConfidenceSettings, RolesSettings
 from heads.model.encoder import Encoder
 from heads.model.folder import load_weights
 from heads.syntax.conllu import Sentence, check_same_sentences, read_conllu
-from heads.syntax.tokenising import read_text
+from heads.syntax.tokenising import sentences_in
 from heads.syntax.words import SHORTEST, Words, usable, words_of
 from heads.text.batches import Pairs
 from heads.text.vocabulary import Vocabulary
@@ -136,7 +136,8 @@ def sentences_of(
         raise UserError("Roles are measured on trees or on plain text: give one of --trees and --text.")
     if text is None:
         return in_order_of(paths, settings), settings
-    return {NO_TREES: Treebank(str(text), read_text(text))}, settings.model_copy(update={"relations": ()})
+    treebank = Treebank(str(text), sentences_in(read_lines(text)))
+    return {NO_TREES: treebank}, settings.model_copy(update={"relations": ()})
 
 
 def in_order_of(paths: Mapping[str, Path], settings: RolesSettings) -> dict[str, Treebank]:

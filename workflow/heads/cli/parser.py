@@ -6,7 +6,7 @@ from pathlib import Path
 from heads.cli._flags import add_device_arguments, add_output_argument, add_path_argument
 from heads.syntax.conllu import read_conllu, write_conllu
 from heads.syntax.parsing import open_models, parse
-from heads.syntax.tokenising import read_text
+from heads.syntax.tokenising import read_to_parse
 from heads.training.devices import label_of, pick
 
 
@@ -25,6 +25,6 @@ def run(arguments: argparse.Namespace) -> str:
     """Parse and write the trees."""
     device = pick(arguments.device, arguments.threads)
     models = open_models(arguments.model, arguments.language, device)
-    sentences = list(read_conllu(arguments.trees)) if arguments.trees else read_text(arguments.text)
+    sentences = list(read_conllu(arguments.trees)) if arguments.trees else read_to_parse(arguments.text)
     write_conllu(arguments.parsed, parse(models, sentences))
     return label_of(device)

@@ -40,7 +40,7 @@ from heads.one_model.answering import answered_by, maps_of_any, score_of_answers
 from heads.one_model.reading import readable
 from heads.one_model.text import Text
 from heads.syntax.pharaoh import Lines
-from heads.syntax.tokenising import check_words, words_of_text
+from heads.syntax.tokenising import check_words, sentences_in
 from heads.text.batches import Batch, Pairs, measured_pairs
 from heads.text.encoding import Encodes, opened, vocabulary_of
 from heads.text.vocabulary import Tokens, Vocabulary
@@ -148,7 +148,7 @@ class Measuring:
         if self.text.trees is not None:
             treebank = read_treebank(self.text.trees)
         else:
-            words = [words_of_text(one) for line in self.text.sentences for one in line.split("\t")]
+            words = sentences_in(self.text.sentences)
             if self.text.stanza:
                 check_words("The text", self.text.sentences)
                 from heads.syntax.parsing import open_models, own_models, parse  # Stanza may not be installed

@@ -7,7 +7,7 @@ spaces give the text back. In a script without blanks between words, such as Chi
 
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from heads.base.files import UserError, read_lines
@@ -68,21 +68,25 @@ def words_of_text(line: str) -> Sentence:
     return place(words)
 
 
+def sentences_in(lines: Iterable[str]) -> list[Sentence]:
+    """The words of each sentence of a text, one per line or, in examples, several separated by tabs."""
+    return [words_of_text(sentence) for line in lines for sentence in line.split("\t")]
+
+
+def read_to_parse(path: Path) -> list[Sentence]:
+    """The words of each sentence of a text that is given to a parser.
+
+    Raises UserError as `check_words`, and naming the first line with a sentence without words.
+    """
+    lines = read_lines(path)
+    check_words(str(path), lines)
+    empty = next((number for number, line in enumerate(lines, 1) if not all(map(str.strip, line.split("\t")))), None)
+    if empty:
+        raise UserError(f"{path}, line {empty} has no words: remove it.")
+    return sentences_in(lines)
+
+
 def check_words(name: str, lines: Sequence[str]) -> None:
     """Raise UserError for a text called `name` that a parser cannot be given, as no blanks separate its words."""
     if script_of(lines) in UNSPACED:
         raise UserError(f"{name} has no blanks between words, which a parser needs: give trees in CoNLL-U instead.")
-
-
-def read_text(path: Path) -> list[Sentence]:
-    """The words of each sentence of a text, one per line or, in examples, several separated by tabs.
-
-    Raises UserError naming the first line with a sentence without words, and as `check_words`.
-    """
-    text = read_lines(path)
-    check_words(str(path), text)
-    lines = [[words_of_text(sentence) for sentence in line.split("\t")] for line in text]
-    empty = next((number for number, line in enumerate(lines, 1) if not all(one.tokens for one in line)), None)
-    if empty:
-        raise UserError(f"{path}, line {empty} has no words: remove it.")
-    return [sentence for line in lines for sentence in line]
