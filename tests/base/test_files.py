@@ -11,6 +11,8 @@ import re
 import stat
 import subprocess
 import sys
+import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -284,6 +286,18 @@ def test_gzipped_text_and_a_byte_order_mark_are_read_whatever_the_name(tmp_path:
     (tmp_path / "packed.txt").write_bytes(gzip.compress(text))
     for name in ("plain", "packed.txt"):
         assert read_lines(tmp_path / name) == ["one", "\ufefftwo"]
+
+
+@pytest.mark.parametrize(("name", "pack"), [("pipe", bytes), ("pipe.gz", gzip.compress)])
+def test_a_pipe_is_read_from_its_first_line(tmp_path: Path, name: str, pack: Callable[[bytes], bytes]) -> None:
+    os.mkfifo(tmp_path / name)
+    lines = list[str]()
+    write = threading.Thread(target=(tmp_path / name).write_bytes, args=(pack(b"one\ntwo\n"),), daemon=True)
+    read = threading.Thread(target=lambda: lines.extend(read_lines(tmp_path / name)), daemon=True)
+    write.start()
+    read.start()
+    read.join(10)  # a second opening would wait for ever
+    assert lines == ["one", "two"]
 
 
 def test_references_are_one_for_each_line_and_not_all_empty(tmp_path: Path) -> None:

@@ -116,8 +116,10 @@ def open_text(path: Path) -> IO[str]:
         raise UserError(f"{path} does not exist: give the path of an existing file.")
     if path.is_dir():
         raise UserError(f"{path} is a folder: give the path of a file.")
-    with path.open("rb") as stream:
-        start = stream.read(FIRST_BYTES)
+    start = b""
+    if path.is_file():  # a pipe's first bytes are read once
+        with path.open("rb") as stream:
+            start = stream.read(FIRST_BYTES)
     if path.suffix == ".gz" or start.startswith(GZIP):
         return gzip.open(path, "rt", encoding="utf-8-sig", newline="\n")
     if why := no_text(start):
