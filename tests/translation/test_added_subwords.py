@@ -211,7 +211,9 @@ def test_the_scripts_of_exports_split_texts_and_write_as_we_do(padded: Padded, t
 
 
 @torch.inference_mode()
-def test_transformers_reads_it_again_with_its_added_subwords_and_its_rows(padded: Padded, tmp_path: Path) -> None:
+def test_transformers_reads_it_again_with_its_added_subwords_and_its_rows(
+    padded: Padded, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["export", str(padded.place / "ours"), "--format", "huggingface", "-o", str(tmp_path / "back")]) == 0
     ours = load_folder(padded.place / "ours")
     known = load_vocabularies(padded.place / "ours", ours)
@@ -233,6 +235,7 @@ def test_transformers_reads_it_again_with_its_added_subwords_and_its_rows(padded
         torch.testing.assert_close(found, log_probabilities(ours, (ids, subwords)), rtol=0, atol=5e-5)
     assert main(["import", str(tmp_path / "back"), "-o", str(tmp_path / "again"), *flags(padded)]) == 0
     assert load_folder(tmp_path / "again").shape.nameless_subwords == ours.shape.nameless_subwords
+    assert "not used" not in capsys.readouterr().err, "its search does as the export asks"
     assert vocabulary_of(tmp_path / "again/source.model").encode(LINES) == known[0].encode(LINES)
 
 

@@ -155,8 +155,9 @@ def _write_vocabulary(
 
 def unused_of(folder: MarianFolder) -> list[str]:
     """The search settings of a model's authors that our search does not have, with their values."""
-    rows = numberings_of(folder)[1].rows
-    never = {rows[PAD], rows[UNK], rows[BOS]} - {rows[EOS]}
+    target = numberings_of(folder)[1]
+    rows = target.rows
+    never = {rows[PAD], rows[UNK], rows[BOS], *rows[len(rows) - target.nameless :]} - {rows[EOS]}
     if not isinstance(folder, FairseqFolder):
         told = unused(folder.generation, never, rows[BOS], rows[EOS])
         first = folder.generation.get("forced_bos_token_id")
