@@ -8,6 +8,7 @@ import os
 import re
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
@@ -378,6 +379,13 @@ def test_what_files_cost_is_told_by_all_that_was_done_for_their_tests(capsys: py
     told = [*costs(reports)]
     assert len(told) == 10
     assert told[:2] == ["    30 s, 75%: tests/test_long.py", "     1 s,  2%: tests/a/test_0.py"]
+
+
+def test_every_error_that_may_be_planted_still_fits_the_code() -> None:
+    for path in sorted(ROOT.glob("tests/mutations/*.toml")):
+        for entry in tomllib.loads(path.read_text(encoding="utf-8"))["mutation"]:
+            text = (ROOT / entry["file"]).read_text(encoding="utf-8")
+            assert text.count(entry["old"]) == 1, f"{path.name} no longer fits: {entry['name']}"
 
 
 @pytest.mark.parametrize(("user", "status"), [("0", "0"), ("0", "1"), ("1000", "0")])

@@ -208,7 +208,7 @@ def test_sentences_without_a_word_are_refused_and_long_ones_are_held_against_our
         and not (tmp_path / "out").exists()
     )
     assert main([*given, "--sentences", str(tmp_path / "long.txt")]) == 0
-    assert main(["export", str(tmp_path / "nowhere"), *given[2:]]) == 1
+    assert main(["export", str(tmp_path / "nowhere"), *given[2:-1], str(tmp_path / "other")]) == 1
     assert "nowhere is no folder: give one as save_pretrained" in capfd.readouterr().err
 
 
