@@ -17,6 +17,7 @@ from explored_page import CHROMIUM, data_of, needs_browser
 from heads.__main__ import main
 from heads.base.files import read_json, read_tsv, write_lines
 from heads.one_model.workplace import splits_of
+from heads.translation.distilled import distinct
 
 EMBEDS, TELLS = "BertModel", "BertForSequenceClassification"
 LINES = [
@@ -118,7 +119,7 @@ def test_an_encoder_keeps_the_heads_asked_for_and_what_is_told_is_the_cosine(
     assert run("prune", place / "theirs", *flags) == 0
     said = capsys.readouterr().err
     assert len([row for row in read_tsv(small / "heads.tsv") if row["open"] == "1"]) == 3
-    held_out = splits_of(LINES, 20000)["test"]
+    held_out = splits_of(*distinct(LINES))["test"]
     near = (vectors(model, tokeniser, held_out) * vectors(read(small, EMBEDS), subwords_of(small), held_out)).sum(1)
     sentence = r"3 of 6 heads are left. On (\d+) held-out .* it has ([\d.]+), and 100 with all heads: (-[\d.]+)"
     found = re.search(sentence, said)
@@ -152,7 +153,7 @@ def test_a_classifier_is_held_against_what_it_told_itself(place: Path, capsys: p
     tokeniser, model = made(place / "theirs", TELLS)
     flags = ("-o", str(small), "--keep", "2", "--updates", "6", "--format", "huggingface")
     assert run("prune", place / "theirs", *flags) == 0
-    held_out = splits_of(LINES, 20000)["test"]
+    held_out = splits_of(*distinct(LINES))["test"]
     same = np.mean(told(model, tokeniser, held_out) == told(read(small, TELLS), subwords_of(small), held_out))
     said = capsys.readouterr().err
     found = re.search(r"by accuracy against the original model's labels, it has ([\d.]+), and ([\d.]+) with", said)

@@ -20,7 +20,8 @@ from heads.model.folder import load_folder
 from heads.one_model import shrinking
 from heads.one_model.prune_report import report_lines, wish_of
 from heads.one_model.shrinking import Loss, Wish, shrunk
-from heads.one_model.workplace import Workplace, splits_of
+from heads.one_model.workplace import Workplace, splits_for, splits_of
+from heads.translation.distilled import distinct
 from heads.translation.export import export
 from model_folders import Experiment, greedy, write_experiment
 
@@ -63,7 +64,7 @@ def test_a_model_keeps_the_heads_asked_for_and_what_is_told_is_what_it_lost(
     told = capsys.readouterr().err
     small = model.parent / "small"
     assert heads_of(small) == {"enc_self": 2, "dec_self": 6, "dec_enc": 6}
-    held_out = splits_of(LINES, 20000)["test"]
+    held_out = splits_of(*distinct(LINES))["test"]
     wanted = greedy(model, held_out)
     own = sacrebleu.corpus_bleu(greedy(small, held_out), [wanted]).score
     sentence = r"2 of 6 heads are left. On (\d+) held-out .* it has ([\d.]+), and ([\d.]+) with all .*: ([-+][\d.]+) \("
@@ -256,11 +257,28 @@ def test_a_text_of_too_few_sentences_gets_one(model: Path, capsys: pytest.Captur
 
 
 def test_a_tenth_is_held_out_once_and_in_two_halves() -> None:
-    parts = splits_of([f"the number {one} is even ." for one in range(40000)], 20000)
+    parts = splits_of([f"the number {one} is even ." for one in range(20000)], "")
     assert {split: len(lines) for split, lines in parts.items()} == {"train": 19000, "dev": 500, "test": 500}
     assert len({*parts["train"], *parts["dev"], *parts["test"]}) == 20000
-    few = splits_of(LINES * 3, 20000)
+    few = splits_of(*distinct(LINES * 3))
     assert {split: len(lines) for split, lines in few.items()} == {"train": 50, "dev": 2, "test": 2}
+
+
+def test_so_many_distinct_sentences_as_asked_for_are_split_less_those_too_long_for_the_model(
+    experiment: Experiment,
+) -> None:
+    short, long = (
+        [f"the number {one} is even ." for one in range(90)],
+        [f"{'dogcat' * one} " * 60 for one in range(3, 13)],
+    )
+    told: list[str] = []
+    parts = splits_for(experiment.baseline, [*short, *long, *short], 80, told.append)
+    split = [line for part in parts.values() for line in part]
+    assert split and {*split} < {*short} and len({*split}) == len(split)
+    left_out = 80 - len(split)
+    assert told == [f"{left_out} of 80 sentences are left out: {left_out} with more than 200 subwords."]
+    parts = splits_for(experiment.baseline, short, 1000, told.append)
+    assert {line for part in parts.values() for line in part} == {*short} and len(told) == 1
 
 
 @pytest.mark.parametrize(

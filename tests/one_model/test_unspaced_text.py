@@ -19,6 +19,7 @@ from heads.text.batches import pad
 from heads.text.special_ids import EOS
 from heads.text.vocabulary import Vocabulary
 from heads.translation.beam_search import beam_search
+from heads.translation.distilled import distinct
 from heads.translation.export import export
 from model_folders import Experiment, greedy, write_experiment
 
@@ -70,7 +71,7 @@ def test_a_model_is_pruned_on_chinese_text_and_told_by_which_bleu(
     write_lines(tmp_path / "text.zh", LINES)
     words = ["prune", *map(str, (tmp_path / "model", tmp_path / "text.zh", "-o", tmp_path / "small"))]
     assert main([*words, "--keep", "12", "--updates", "4", "--device", "cpu"]) == 0
-    held_out = splits_of(LINES, 20000, experiment.vocabularies()[0])["test"]
+    held_out = splits_of(*distinct(LINES, experiment.vocabularies()[0]))["test"]
     wanted = greedy(tmp_path / "model", held_out)
     score = BLEU(tokenize="zh").corpus_score(greedy(tmp_path / "small", held_out), [wanted]).score
     told = re.search(
@@ -88,16 +89,16 @@ def test_sentences_have_at_least_three_letters_and_at_most_60_subwords_of_the_mo
     left = {line for line, subwords in lines.items() if subwords <= 60}
     assert 10 < len(left) < 30 < max(map(len, left)), "more than 60 letters may be at most 60 subwords"
     given = [*LINES, *lines, "猫狗。", "这里", "猫狗猫。"]
-    parts = splits_of(given, 20000, source)
+    parts = splits_of(*distinct(given, source))
     assert {line for part in parts.values() for line in part} == {*LINES, *left, "猫狗猫。"}
     with pytest.raises(UserError, match=r"has 40 distinct sentences of 3 letters to 60 subwords: give at least 50"):
-        splits_of([*LINES[:40], *({*lines} - left)], 20000, source)
+        splits_of(*distinct([*LINES[:40], *({*lines} - left)], source))
 
 
 def test_text_with_blanks_is_split_as_by_its_words_alone(experiment: Experiment) -> None:
     lines = [*(f"the number {one} is even" for one in range(60)), LINES[0], "two words", "word " * 61]
-    assert splits_of(lines, 20000, experiment.vocabularies()[0]) == splits_of(lines, 20000)
-    assert sum(map(len, splits_of(lines, 20000).values())) == 60
+    assert distinct(lines, experiment.vocabularies()[0]) == distinct(lines)
+    assert len(distinct(lines)[0]) == 60
 
 
 def test_stanza_is_not_given_text_whose_words_are_not_known(experiment: Experiment) -> None:

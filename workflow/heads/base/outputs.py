@@ -11,8 +11,6 @@ from heads.base.files import NO_ROOM, NODE, UserError
 FILE, FOLDER, NEW_FOLDER = "file", "folder", "new folder"
 """What an output is: a file that may be replaced, a folder that may exist, or one that must not."""
 PROBE_BYTES = 4096
-
-
 DECLARED = "outputs"
 """The name under which a command's parsed flags have the `Output` of each flag that names one."""
 

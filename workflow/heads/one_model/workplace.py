@@ -9,7 +9,7 @@ from pathlib import Path
 
 import torch
 
-from heads.base.files import UserError, normalised, read_json, read_lines, write_json, write_lines
+from heads.base.files import UserError, read_json, read_lines, write_json, write_lines
 from heads.base.names import AUTO, SIDES, SPLITS
 from heads.model.folder import WEIGHTS, load_model
 from heads.model.shape import FACTS, shape_of
@@ -17,7 +17,7 @@ from heads.one_model.answering import answered_by
 from heads.one_model.reading import TOO_LONG, unreadable
 from heads.one_model.text import Text
 from heads.text.encoding import encode_file, opened, vocabulary_of
-from heads.text.vocabulary import Tokens, Vocabulary
+from heads.text.vocabulary import Tokens
 from heads.translation.distilled import distinct, write_distilled
 from heads.translation.model_folder import VOCABULARIES, vocabulary_folder
 from heads.translation.stream import Report, open_translator
@@ -105,31 +105,27 @@ class Workplace:
 
 
 def splits_for(folder: Path, lines: Sequence[str], most: int, report: Report) -> dict[str, list[str]]:
-    """The splits of `splits_of` for the model of a folder; lines that are too long for it are left out and counted."""
+    """The `splits_of` the first `most` distinct sentences of a text; those too long for the model are counted."""
     source, shape = vocabulary_of(vocabulary_folder(folder) / VOCABULARIES[0]), shape_of(folder)
-    clean = [normalised(line, pairs=shape.alone) for line in lines]
-    reasons = unreadable(clean, source, shape, Text.max_subwords)
+    clean, limits = distinct(lines, source, pairs=shape.alone)
+    chosen = clean[:most]
+    reasons = unreadable(chosen, source, shape, Text.max_subwords)
     if long := reasons.count(TOO_LONG):
         left_out = TOO_LONG.format(most=Text.max_subwords)
-        report(f"{long} of {len(lines)} lines are left out: {long} {left_out}.")
-    kept = [line for line, reason in zip(clean, reasons, strict=True) if not reason]
-    return splits_of(kept, most, source, pairs=shape.alone)
+        report(f"{long} of {len(chosen)} sentences are left out: {long} {left_out}.")
+    return splits_of([line for line, reason in zip(chosen, reasons, strict=True) if not reason], limits)
 
 
-def splits_of(
-    lines: Sequence[str], most: int, source: Vocabulary | None = None, *, pairs: bool = False
-) -> dict[str, list[str]]:
-    """Split the `distinct` sentences of a text: a tenth is held out, half to choose the size and half to report on.
+def splits_of(sentences: Sequence[str], limits: str) -> dict[str, list[str]]:
+    """Split `distinct` sentences: a tenth is held out, half to choose the size and half to report on.
 
-    Raises UserError if there are too few.
+    Raises UserError with their limits if there are too few.
     """
-    clean, limits = distinct(lines, source, pairs=pairs)
-    chosen = clean[:most]
-    if len(chosen) < LEAST:
-        raise UserError(f"The text has {len(chosen)} distinct sentences of {limits}: give at least {LEAST}.")
-    half = min(MOST_HELD_OUT, len(chosen) // 10) // 2
-    parts = (chosen[2 * half :], chosen[:half], chosen[half : 2 * half])
-    return dict(zip(SPLITS, parts, strict=True))
+    if len(sentences) < LEAST:
+        raise UserError(f"The text has {len(sentences)} distinct sentences of {limits}: give at least {LEAST}.")
+    half = min(MOST_HELD_OUT, len(sentences) // 10) // 2
+    parts = (sentences[2 * half :], sentences[:half], sentences[half : 2 * half])
+    return {split: [*part] for split, part in zip(SPLITS, parts, strict=True)}
 
 
 def fingerprint_of(splits: Mapping[str, list[str]]) -> str:
