@@ -2,8 +2,9 @@
 
 Run: PYTHONPATH=workflow:tests python benchmarks/imports.py [text.en.gz], whose first 300 lines the real translators
 translate; by default, documentation of numpy. Random models are the tests' own, saved by transformers and read back by
-it; their differences are in nats per subword, or in parts of a vector of length 1, in double precision. No library
-reads Firefox's files, and its engine rounds to 8 bits, so that only translations can be compared.
+it; their differences are in nats per subword, or in parts of a vector of length 1, in double precision. Archives of
+OPUS-MT are read by CTranslate2, in single precision and with Marian's positions. No library reads Firefox's files, and
+its engine rounds to 8 bits, so that only translations can be compared.
 """
 
 import copy
@@ -29,10 +30,12 @@ from heads.model.folder import load_alone, load_folder
 from heads.text.batches import make_batch
 from heads.text.encoding import vocabulary_of
 from heads.text.special_ids import PAD
+from heads.translation.agreement import largest_difference
 from heads.translation.encoders_alone import import_bert
 from heads.translation.opening import import_model
 from heads.translation.stream import open_translator, translated
-from marian_models import drawn, save_marian, save_tokeniser
+from marian_models import SENTENCES, drawn, save_marian, save_tokeniser
+from opus_archives import cut_by, in_ctranslate2, save_archive
 
 RANDOM = {
     "Marian (OPUS-MT)": "marian",
@@ -69,6 +72,18 @@ def of_translator(folder: Path, family: str) -> float:
     # One row of theirs may be two of ours, which share its probability.
     summed = torch.zeros_like(expected).index_add_(1, torch.tensor(target), found)
     return float((summed.log() - expected.log_softmax(-1)).abs().max())
+
+
+@torch.inference_mode()
+def of_archive(folder: Path) -> float:
+    """Largest difference of a log-probability between a random archive of OPUS-MT in CTranslate2 and its import."""
+    save_archive(folder / "theirs")
+    import_model(str(folder / "theirs"), folder / "ours")
+    theirs, ours = in_ctranslate2(folder / "theirs", folder / "fast"), load_folder(folder / "ours")
+    cut = [cut_by(folder / f"theirs/{side}.spm", SENTENCES[side]) for side in ("source", "target")]
+    ids = [vocabulary_of(folder / f"ours/{side}.model").encode(SENTENCES[side]) for side in ("source", "target")]
+    scored = [torch.tensor(one.log_probs) for one in theirs.score_batch(*cut)]
+    return largest_difference(ours, [*zip(*ids, strict=True)], scored)
 
 
 @torch.inference_mode()
@@ -128,6 +143,8 @@ def main() -> None:
     for name, family in RANDOM.items():
         with TemporaryDirectory() as place:
             print(f"| {name} | random | {of_translator(Path(place), family):.0e} |", flush=True)
+    with TemporaryDirectory() as place:
+        print(f"| OPUS-MT's original archives | random | {of_archive(Path(place)):.0e} |", flush=True)
     for row in (*of_berts(), *of_firefox(given[:MOST_LINES])):
         print(f"| {' | '.join(row)} |", flush=True)
     versions = f"transformers {transformers.__version__}, torch {torch.__version__}"

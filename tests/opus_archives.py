@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import ctranslate2
 import numpy as np
+import sentencepiece
 import yaml
 
 from heads.formats.marian_shape import shape_of, shapes_of
@@ -112,3 +114,29 @@ def quoted(name: str) -> str:
     """A key as yaml-cpp writes it: plain where its rules allow that, though other readers take some for numbers."""
     plain = re.fullmatch(r"[\w.+/<]([\w.+/<>-]*)", name) and name not in ("null", "<<")
     return name if plain else json.dumps(name, ensure_ascii=False)
+
+
+class AsMarian(ctranslate2.converters.OpusMTConverter):
+    """The peer, with positions and norms as Marian has them (src/graph/node_initializers.cpp, src/tensors/cpu)."""
+
+    def _load(self) -> Any:
+        spec = super()._load()
+        width = spec.encoder.embeddings[0].weight.shape[1]
+        speeds = np.exp(-np.arange(width // 2) * np.log(10000) / (width // 2 - 1))
+        angles = np.arange(300)[:, None] * speeds
+        for stack in (spec.encoder, spec.decoder):
+            stack.position_encodings.encodings = np.concatenate([np.sin(angles), np.cos(angles)], 1).astype(np.float32)
+        spec.config.layer_norm_epsilon = 1e-9
+        return spec
+
+
+def in_ctranslate2(archive: Path, folder: Path) -> ctranslate2.Translator:
+    """An archive as CTranslate2 translates with it, converted into a folder."""
+    AsMarian(str(archive)).convert(str(folder))
+    return ctranslate2.Translator(str(folder), compute_type="float32", intra_threads=1)
+
+
+def cut_by(model: Path, lines: Sequence[str]) -> list[list[str]]:
+    """The subwords of lines by a SentencePiece model of an archive."""
+    processor = sentencepiece.SentencePieceProcessor(str(model))
+    return [processor.encode(line, out_type=str) for line in lines]

@@ -7,10 +7,8 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import ctranslate2
 import numpy as np
 import pytest
-import sentencepiece
 import torch
 import yaml
 from ctranslate2.converters.marian import load_vocab
@@ -28,7 +26,7 @@ from heads.translation.from_firefox import read_firefox
 from heads.translation.opening import import_model
 from marian_models import SENTENCES
 from model_folders import found_by
-from opus_archives import LICENCE, MODEL, ODD, save_archive
+from opus_archives import LICENCE, MODEL, ODD, cut_by, in_ctranslate2, save_archive
 
 PREFIX = ">>deu<<"
 KINDS: dict[str, dict[str, Any]] = {
@@ -38,20 +36,6 @@ KINDS: dict[str, dict[str, Any]] = {
     "with more rows": {"more_rows": 7},
 }
 LINES = (*SENTENCES["source"], "the white dog reads , xyz", "no Yes 1 <<")
-
-
-class AsMarian(ctranslate2.converters.OpusMTConverter):
-    """The peer, with positions and norms as Marian has them (src/graph/node_initializers.cpp, src/tensors/cpu)."""
-
-    def _load(self) -> Any:
-        spec = super()._load()
-        width = spec.encoder.embeddings[0].weight.shape[1]
-        speeds = np.exp(-np.arange(width // 2) * np.log(10000) / (width // 2 - 1))
-        angles = np.arange(300)[:, None] * speeds
-        for stack in (spec.encoder, spec.decoder):
-            stack.position_encodings.encodings = np.concatenate([np.sin(angles), np.cos(angles)], 1).astype(np.float32)
-        spec.config.layer_norm_epsilon = 1e-9
-        return spec
 
 
 @pytest.fixture(scope="module", params=KINDS)
@@ -72,8 +56,7 @@ def known(place: Path) -> tuple[Vocabulary, Vocabulary]:
 
 
 def cut(place: Path, side: str) -> list[list[str]]:
-    processor = sentencepiece.SentencePieceProcessor(str(place / f"theirs/{side}.spm"))
-    return [processor.encode(line, out_type=str) for line in LINES]
+    return cut_by(place / f"theirs/{side}.spm", LINES)
 
 
 def test_subwords_have_the_ids_of_the_yml_and_others_are_unknown(archive: tuple[Path, str]) -> None:
@@ -95,8 +78,7 @@ def test_probabilities_and_greedy_translations_are_those_of_ctranslate2(
     archive: tuple[Path, str], tmp_path: Path
 ) -> None:
     place, prefix = archive
-    AsMarian(str(place / "theirs")).convert(str(tmp_path / "fast"))
-    theirs = ctranslate2.Translator(str(tmp_path / "fast"), compute_type="float32", intra_threads=1)
+    theirs = in_ctranslate2(place / "theirs", tmp_path / "fast")
     ours, (source, target) = load_folder(place / "ours"), known(place)
     sources, targets = ([[*one] for one in cut(place, side)] for side in ("source", "target"))
     sources = [[prefix] * bool(prefix) + subwords for subwords in sources]
