@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import heads.model.linear
-from heads.model.linear import ONEDNN, ROWS, Linear, by_intel, filled, onednn_gains, weight_gradient
+from heads.model.linear import ONEDNN, ROWS, Linear, by_intel, filled, onednn_gains, onednn_trains, weight_gradient
 
 
 @pytest.mark.parametrize("bias", [False, True])
@@ -40,6 +40,9 @@ def test_onednn_is_left_alone_where_mkl_is_quicker(monkeypatch: pytest.MonkeyPat
     assert onednn_gains(torch.cpu.get_capabilities()) == ONEDNN
     assert onednn_gains(amd)
     assert not onednn_gains(intel)
+    assert onednn_trains(amd | {"avx512_f": True})
+    assert not onednn_trains(amd | {"avx512_f": False}) and not onednn_trains(amd)
+    assert not onednn_trains(intel | {"avx512_f": True})
     monkeypatch.setattr(torch.backends.mkldnn, "is_available", lambda: False)
     assert not onednn_gains(amd)
 
@@ -59,8 +62,10 @@ def test_only_products_of_float32_that_are_large_enough_are_left_to_onednn(monke
         with mode():
             linear(states)
             linear(states[1:])
-    linear(states)
-    linear(states[1:])
+    for trains in (True, False):
+        monkeypatch.setattr(heads.model.linear, "ONEDNN_TRAINS", trains)
+        linear(states)
+        linear(states[1:])
     linear.double()(states.double())
     assert asked == [(7, 64, 32, 64)] * 2 + [(ROWS, 64, 32, 64)]
 
@@ -73,6 +78,7 @@ def test_a_graph_for_any_number_of_rows_is_exported_in_torchs_own_words(
     linear, states = Linear(64, 32), torch.randn(5, 64)
     linear.requires_grad_(learning)
     monkeypatch.setattr(heads.model.linear, "ONEDNN", True)
+    monkeypatch.setattr(heads.model.linear, "ONEDNN_TRAINS", True)
     monkeypatch.setattr(heads.model.linear, "LEAST_PRODUCTS", 0)
     graph = torch.export.export(linear, (torch.randn(7, 64),), dynamic_shapes=({0: torch.export.Dim("rows")},))
     assert "mkldnn" not in str(graph)
@@ -83,6 +89,7 @@ def test_a_graph_for_any_number_of_rows_is_exported_in_torchs_own_words(
 def precision(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[torch.dtype]:
     """Both precisions in which oneDNN computes a training's products, whatever the processor and however small."""
     monkeypatch.setattr(heads.model.linear, "ONEDNN", True)
+    monkeypatch.setattr(heads.model.linear, "ONEDNN_TRAINS", True)
     monkeypatch.setattr(heads.model.linear, "LEAST_PRODUCTS", 0)
     with torch.autocast("cpu", torch.bfloat16, enabled=request.param is torch.bfloat16):
         yield request.param
