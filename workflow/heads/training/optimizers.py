@@ -16,9 +16,11 @@ from heads.config.trainings import TrainingSettings
 from heads.model.encoder import Encoder
 
 MOMENTUM = 0.95
-NEWTON_SCHULZ = (3.4445, -4.775, 2.0315)
-"""Coefficients of Jordan et al. 2024, with which a few steps bring singular values between 0.01 and 1 near one."""
-NEWTON_SCHULZ_STEPS = 5
+NEWTON_SCHULZ = ((8.21929, -23.33747, 16.62658), (4.04346, -3.01143, 0.56952), (3.50661, -2.62742, 0.52581))
+"""Coefficients of x, x^3 and x^5 in each step. They bring singular values from 0.003 to 1 as near to one as three steps
+can (Amsel et al. 2025, "The Polar Express", theorem 3.3), to between 0.35 and 1.65, with room for a rounding error of
+2 % in the first. The five steps of Jordan et al. 2024 reach no lower dev loss in the demo and take two fifths longer.
+"""
 TIMES = "times"
 """The key of a parameter group for its learning rate as a multiple of the schedule's."""
 STACKS = ("encoder", "decoder")
@@ -59,8 +61,7 @@ def orthogonal(matrices: Tensor, dtype: torch.dtype) -> Tensor:
     turned = (matrices if wide else matrices.mT).to(dtype)
     # No singular value may be above one, or the iteration would diverge.
     turned = turned / turned.norm(dim=(1, 2), keepdim=True).clamp(min=1e-7)
-    first, third, fifth = NEWTON_SCHULZ
-    for _ in range(NEWTON_SCHULZ_STEPS):
+    for first, third, fifth in NEWTON_SCHULZ:
         gram = turned @ turned.mT
         turned = torch.baddbmm(turned, torch.baddbmm(gram, gram, gram, beta=third, alpha=fifth), turned, beta=first)
     return turned if wide else turned.mT
