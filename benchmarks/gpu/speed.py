@@ -23,15 +23,18 @@ from measuring import FULL, SMALL, Sizes, about, matrix_rate, new_model, new_tra
 from train import operations
 
 from heads.text.batches import Pairs
-from heads.training.devices import JOBS_A_GPU, LENGTH_MULTIPLE, pick
+from heads.text.packed import Packed
+from heads.text.special_ids import PAD
+from heads.training.devices import JOBS_A_GPU, pick
 from heads.training.loop import Training, Update
 from heads.translation.beam_search import beam_search
 
 
 def share_of_padding(updates: list[Update]) -> float:
     """The share of padding among all positions in source and target batches."""
-    masks = [mask for _, batches in updates for batch in batches for mask in (batch.source_mask, batch.target_mask)]
-    return 1 - sum(int(mask.sum()) for mask in masks) / sum(mask.numel() for mask in masks)
+    batches = [batch for _, batches in updates for batch in batches if isinstance(batch, Packed)]
+    places = sum(len(batch.source) + len(batch.target_input) for batch in batches)
+    return sum(int((ids == PAD).sum()) for batch in batches for ids in (batch.source, batch.target_output)) / places
 
 
 def updates_timed(training: Training, sizes: Sizes) -> dict[str, Any]:
@@ -65,16 +68,12 @@ def updates_timed(training: Training, sizes: Sizes) -> dict[str, Any]:
 
 
 def training_rows(sizes: Sizes, pairs: Pairs, device: torch.device, matrices: float) -> Iterator[dict[str, Any]]:
-    """Updates with and without gates, with few and with many tokens, with lengths as they are and rounded up."""
-    usual = LENGTH_MULTIPLE[device.type]
+    """Updates with and without gates, with few and with many tokens."""
     for batch_tokens in sizes.batch_tokens:
-        for gates, multiple in (("", 8), ("", 1), ("enc_self", 8), ("all", 8)):
-            LENGTH_MULTIPLE[device.type] = multiple
-            training = new_training(sizes, pairs, device, batch_tokens, gates)
-            found = updates_timed(training, sizes)
-            how = {"batch tokens": batch_tokens, "gates": gates or "none", "lengths are multiples of": multiple}
+        for gates in ("", "enc_self", "all"):
+            found = updates_timed(new_training(sizes, pairs, device, batch_tokens, gates), sizes)
+            how = {"batch tokens": batch_tokens, "gates": gates or "none"}
             yield how | found | {"share": found["model TFLOP/s"] * 1e12 / matrices}
-    LENGTH_MULTIPLE[device.type] = usual
 
 
 @torch.no_grad()

@@ -62,13 +62,10 @@ def test_a_look_tells_what_was_measured_on_and_how_fast_and_how_the_tests_ended(
 def test_a_speed_is_told_for_each_way_to_train_and_to_translate(tmp_path: Path, script: Callable[..., int]) -> None:
     assert script("speed", str(tmp_path), "--small", "--device", "cpu") == 0
     rows = read_tsv(tmp_path / "speed/training.tsv")
-    ways = {(row["batch tokens"], row["gates"], row["lengths are multiples of"]) for row in rows}
-    assert len(rows) == len(ways) == 8
+    assert len(rows) == len({(row["batch tokens"], row["gates"]) for row in rows}) == 6
     for row in rows:
         share, speed = float(row["share"]), float(row["target tokens/s"])
-        assert 0 < share < 1 and speed > 0 and 0 <= float(row["padding"]) < 1
-    exact, rounded = (next(r for r in rows if r["lengths are multiples of"] == multiple) for multiple in "18")
-    assert float(exact["padding"]) < float(rounded["padding"])
+        assert 0 < share < 1 and speed > 0 and float(row["padding"]) == 0, "nothing is filled up on a CPU"
     assert float(read_tsv(tmp_path / "speed/translating.tsv")[0]["subwords"]) > 0
     assert [row["trainings"] for row in read_tsv(tmp_path / "speed/side_by_side.tsv")] == ["2"]
 

@@ -16,7 +16,7 @@ from heads.one_model import measuring, shrinking
 from heads.training import cross_entropy, devices
 from heads.training.loop import Training
 
-TABLES = (cross_entropy.CHUNK, devices.LENGTH_MULTIPLE, steps.CHUNK_ELEMENTS)
+TABLES = (cross_entropy.CHUNK, devices.SUBWORDS_MULTIPLE, steps.CHUNK_ELEMENTS)
 """What hangs on the type of a device; the stand-in is treated as a GPU."""
 
 

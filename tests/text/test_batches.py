@@ -31,20 +31,6 @@ def test_a_batch_is_padded_masked_started_and_ended_by_the_definition() -> None:
     assert batch.target_mask.tolist() == [[True, True, False], [True] * 3]
 
 
-@pytest.mark.parametrize(("multiple", "source", "target"), [(1, 4, 3), (2, 4, 4), (3, 6, 3), (8, 8, 8)])
-def test_lengths_are_rounded_up_by_more_padding_and_nothing_else_changes(
-    multiple: int, source: int, target: int
-) -> None:
-    sides = [np.array([5, 6, 7], np.int32), np.array([], np.int32)], [np.array([8], np.int32), np.array([9, 10])]
-    plain, rounded = make_batch(*sides), make_batch(*sides, multiple=multiple)
-    for name in Batch.__slots__:
-        exact, wider = getattr(plain, name), getattr(rounded, name)
-        length = source if name.startswith("source") else target
-        assert wider.shape == (2, length) and wider.dtype == exact.dtype
-        torch.testing.assert_close(wider[:, : exact.shape[1]], exact, rtol=0, atol=0)
-        assert not wider[:, exact.shape[1] :].any(), "padding is 0, and its mask false"
-
-
 def test_rows_are_padded_to_the_longest_one() -> None:
     padded, mask = pad([np.array([7], np.int32), np.array([], np.int32), np.array([4, 5, 6], np.int32)])
     assert padded.tolist() == [[7, PAD, PAD], [PAD] * 3, [4, 5, 6]]

@@ -17,9 +17,10 @@ from heads.model.sublayers import Gates
 from heads.model.transformer import Transformer
 from heads.pruning.subset_gates import SubsetGates
 from heads.text.batches import Batch, Pairs, cut, read_pairs
+from heads.text.packed import Packed
 from heads.text.vocabulary import Vocabulary
 from heads.training.checkpointing import Unfinished
-from heads.training.devices import LENGTH_MULTIPLE
+from heads.training.devices import SUBWORDS_MULTIPLE
 from heads.training.evaluation import evaluation
 from heads.training.job import pruning_of
 from heads.training.loop import Evaluate, Training, train
@@ -76,27 +77,31 @@ def test_the_loss_is_label_smoothed_cross_entropy_by_its_definition(new_training
         ):
             wanted = [0.25 / 11 + 0.75 * (subword == int(gold)) for subword in range(11)]
             total -= sum(share * float(value) for share, value in zip(wanted, log_probs, strict=True))
-        assert float(training.loss_sum(batch, None)) == pytest.approx(total, rel=1e-5)
+        assert float(training.loss_sum(training.pairs.for_training(MEMBERS, 1), None)) == pytest.approx(total, rel=1e-5)
 
 
 @pytest.mark.parametrize("scope", [None, "all"])
-def test_lengths_rounded_up_give_the_same_loss_and_gradient(
+def test_what_fills_a_batch_up_changes_neither_loss_nor_gradient(
     new_training: New, scope: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found = []
-    on_a_cpu = new_training().prepare(MEMBERS)[1]
-    for batch in on_a_cpu:
-        assert batch.source_mask.any(0).all() and batch.target_mask.any(0).all(), "no longer than the longest sentence"
-    for multiple in (1, 8):
-        monkeypatch.setitem(LENGTH_MULTIPLE, "cpu", multiple)
+    for multiple in (1, 8, 64):
+        monkeypatch.setitem(SUBWORDS_MULTIPLE, "cpu", multiple)
         training = new_training(scope=scope, lam=0.2, micro_batch_tokens=13)
         training.model.double()
-        batches = training.prepare(MEMBERS)[1]
-        assert all(batch.source.shape[1] % multiple == batch.target_input.shape[1] % multiple == 0 for batch in batches)
+        for batch in training.prepare(MEMBERS)[1]:
+            assert isinstance(batch, Packed) and batch.real == len(batch.target_output) - filled(batch, multiple)
+            assert len(batch.source) % multiple == len(batch.target_input) % multiple == 0
         loss = training.step(MEMBERS)["loss"]
         found.append({"loss": torch.as_tensor(loss), **gradients(training)})
     for name, value in found[0].items():
-        torch.testing.assert_close(found[1][name], value, rtol=1e-9, atol=1e-12, msg=name)
+        for other in found[1:]:
+            torch.testing.assert_close(other[name], value, rtol=1e-9, atol=1e-12, msg=name)
+
+
+def filled(batch: Packed, multiple: int) -> int:
+    """The length of the last sentence if it only fills a batch up."""
+    return int(batch.target_spans.starts.diff()[-1]) if multiple > 1 else 0
 
 
 def test_once_gates_have_settled_they_are_those_of_the_finished_model_and_cost_nothing(
@@ -108,7 +113,7 @@ def test_once_gates_have_settled_they_are_those_of_the_finished_model_and_cost_n
     adjust = training.pruning.penalty.adjust
     training.pruning.penalty.adjust = lambda gates, done: (penalties.append(done), adjust(gates, done))  # type: ignore
 
-    def watching(batch: Batch, gates: Gates | None) -> Tensor:
+    def watching(batch: Batch | Packed, gates: Gates | None) -> Tensor:
         assert gates is not None
         seen.append(torch.cat([gate.detach() for layers in gates.values() for gate in layers]))
         return loss_sum(batch, gates)

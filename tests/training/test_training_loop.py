@@ -17,6 +17,7 @@ from heads.base.files import read_jsonl
 from heads.model.encoder import Encoder
 from heads.model.sublayers import Gates
 from heads.text.batches import Batch
+from heads.text.packed import Packed
 from heads.training.checkpointing import Unfinished
 from heads.training.loop import Row, Training, train
 
@@ -73,7 +74,7 @@ def test_all_micro_batches_of_an_update_have_the_same_gates_and_the_next_update_
     training = new_training(scope="all", micro_batch_tokens=12)
     seen, loss_sum = [], training.loss_sum
 
-    def watching(batch: Batch, gates: Gates | None) -> Tensor:
+    def watching(batch: Batch | Packed, gates: Gates | None) -> Tensor:
         assert gates is not None
         seen.append([value for layers in gates.values() for gate in layers for value in gate.tolist()])
         return loss_sum(batch, gates)

@@ -16,6 +16,7 @@ from heads.model.checkpoint import load_tensors
 from heads.model.encoder import Encoder
 from heads.model.sublayers import Gates
 from heads.text.batches import Batch
+from heads.text.packed import Packed
 from heads.training.checkpointing import Unfinished, checkpoints_in
 from heads.training.loop import Training, Update, train
 from heads.training.losses import Losses
@@ -85,7 +86,7 @@ def spoilt_at(training: Training, update: int) -> Training:
     """The same training with an infinite loss from this update on, although all weights stay finite."""
     loss_sum = training.loss_sum
 
-    def spoilt(batch: Batch, gates: Gates | None) -> Tensor:
+    def spoilt(batch: Batch | Packed, gates: Gates | None) -> Tensor:
         loss = loss_sum(batch, gates)
         return loss + (torch.inf if training.update + 1 >= update else 0)
 

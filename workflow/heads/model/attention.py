@@ -18,6 +18,7 @@ from torch import Tensor, nn
 
 from heads.model.dropout import drop
 from heads.model.linear import Linear, linear
+from heads.text.packed import Spans
 
 # A layer without heads has matrices without rows; torch warns that there is nothing to initialise.
 warnings.filterwarnings("ignore", message="Initializing zero-element tensors")
@@ -87,14 +88,24 @@ class Attention(nn.Module):
         per_head: Tensor = states.unflatten(-1, (self.heads, self.head_width)).transpose(1, 2)
         return per_head
 
-    def together(self, states: Tensor, *maps: nn.Linear) -> list[Tensor]:
-        """Apply several linear maps to `states` [B, Q, D] in one product; each result is [B, H, Q, E]."""
-        found = linear(states, *joined(maps))
-        return [self.split(part) for part in found.chunk(len(maps), -1)]
+    def together(self, states: Tensor, spans: Spans | None, *maps: nn.Linear) -> list[Tensor]:
+        """Apply several linear maps to `states` [B, Q, D] or [N, D] in one product, with heads as by `laid_out`."""
+        return self.laid_out(linear(states, *joined(maps)), spans, len(maps))
 
-    def project(self, states: Tensor) -> KeyValues:
-        """Keys and values of `states` [B, K, D]."""
-        return KeyValues(*self.together(states, self.key, self.value))
+    def laid_out(self, found: Tensor, spans: Spans | None, maps: int) -> list[Tensor]:
+        """Heads [B, H, Q, E] of each map from [B, Q, maps * H * E], or from [N, maps * H * E] of sentences in `spans`.
+
+        torch's kernel for sentences without padding, where there is one, takes them as they are: [N, H, E].
+        """
+        if spans is None:
+            return [self.split(part) for part in found.chunk(maps, -1)]
+        if taken_by_flash(found, self.head_width):
+            return list(found.view(len(found), maps, self.heads, self.head_width).unbind(1))
+        return spans.spread(found, maps, self.heads)
+
+    def project(self, states: Tensor, spans: Spans | None = None) -> KeyValues:
+        """Keys and values of `states` [B, K, D], or [N, D] of sentences with `spans`."""
+        return KeyValues(*self.together(states, spans, self.key, self.value))
 
     def forward(
         self,
@@ -106,28 +117,36 @@ class Attention(nn.Module):
         gate: Tensor | None = None,
         trace: Trace | None = None,
         name: str = "",
+        spans: tuple[Spans | None, Spans | None] = (None, None),
     ) -> Tensor:
         """Attend from `states` [B, Q, D] to `attended`, or to themselves if it is None; returns [B, Q, D].
 
         mask: [B, 1, Q or 1, K], True at visible keys; None makes all keys visible. Not together with `causal`.
-        gate: [H] factor on each head's output. trace: if given, filled with `name`.weights/.values/.heads.
+        gate: [H] factor on each head's output. trace: if given, filled with `name`.weights/.values/.heads. spans: of
+        queries and of keys, if states have no padding: they are [N, D] then, without mask and trace.
         """
+        own, others = spans
         if attended is None:
-            queries, *own = self.together(states, self.query, self.key, self.value)
-            attended = KeyValues(*own)
+            queries, *rest = self.together(states, own, self.query, self.key, self.value)
+            attended = KeyValues(*rest)
         else:
-            queries = self.split(self.query(states))
-        if trace is None:
+            (queries,) = self.laid_out(self.query(states), own, 1)
+        if own is not None and others is not None and queries.dim() == 3:
+            dropout = self.dropout if self.training else 0.0
+            per_head = attend_by_flash(queries, attended, own, others, dropout, causal=causal)
+        elif trace is None:
+            if others is not None and others.mask is not None and not causal:
+                mask = others.mask[:, None, None]
             per_head = self.untraced(queries, attended, mask, causal=causal)
         else:
             weights = attention_weights(queries, attended.keys, mask=mask, causal=causal)
             per_head = weights @ attended.values
             trace[f"{name}.weights"], trace[f"{name}.values"] = weights, attended.values
         if gate is not None:
-            per_head = per_head * gate[:, None, None]
+            per_head = per_head * (gate[:, None] if per_head.dim() == 3 else gate[:, None, None])
         if trace is not None:
             trace[f"{name}.heads"] = per_head
-        merged: Tensor = self.output(per_head.transpose(1, 2).flatten(2))
+        merged: Tensor = self.output(merged_heads(per_head, own))
         return merged
 
     def without_heads(self, states: Tensor) -> Tensor:
@@ -151,6 +170,29 @@ def attend(
     if torch.compiler.is_compiling() or not faster_by_products(queries, keys):
         return F.scaled_dot_product_attention(queries, keys, values, mask, dropout, causal)
     return attend_by_products(queries, keys, values, causal_mask(queries) if causal else mask, dropout)
+
+
+def merged_heads(per_head: Tensor, spans: Spans | None) -> Tensor:
+    """Heads [B, H, Q, E] side by side [B, Q, H * E]; with `spans`, or from heads [N, H, E], [N, H * E]."""
+    if per_head.dim() == 3:
+        return per_head.flatten(1)
+    return per_head.transpose(1, 2).flatten(2) if spans is None else spans.gathered(per_head)
+
+
+def taken_by_flash(states: Tensor, head_width: int) -> bool:
+    """Whether flash attention, which needs a GPU, half precision and a certain width, takes heads of these states."""
+    return states.device.type == "cuda" and states.element_size() == 2 and head_width % 8 == 0 and head_width <= 256
+
+
+def attend_by_flash(
+    queries: Tensor, attended: KeyValues, own: Spans, others: Spans, dropout: float, *, causal: bool
+) -> Tensor:
+    """Heads [N, H, E] of sentences without padding. dropout: of weights, which `torch.nn.attention.varlen` lacks."""
+    lengths = (own.starts, others.starts, own.longest, others.longest)
+    found: Tensor = torch.ops.aten._flash_attention_forward(
+        queries, attended.keys, attended.values, *lengths, dropout, causal, return_debug_mask=False
+    )[0]
+    return found
 
 
 def joined(maps: Sequence[nn.Linear]) -> tuple[Tensor, Tensor | None]:

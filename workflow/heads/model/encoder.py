@@ -23,6 +23,7 @@ from heads.model.dropout import drop
 from heads.model.linear import Linear, linear
 from heads.model.shape import LEARNED, ModelShape
 from heads.model.sublayers import Gates, Pass, parts_of, run_through
+from heads.text.packed import Spans
 from heads.text.special_ids import BOS
 
 CPU = torch.device("cpu")
@@ -110,10 +111,16 @@ class Embedding(nn.Module):
         states: Tensor = self.norm(self.vectors(ids) * self.factor + signals)
         return states
 
-    def forward(self, ids: Tensor, first_position: int = 0) -> Tensor:
-        """Embed ids [B, Q] as states [B, Q, D]; `first_position` is the position of the first id in its sentence."""
-        states = self.at(ids, self.signals(ids.shape[1], first_position))
-        return drop(states, self.dropout, training=self.training)
+    def forward(self, ids: Tensor, first_position: int = 0, spans: Spans | None = None) -> Tensor:
+        """Embed ids [B, Q] as states [B, Q, D]; `first_position` is the position of the first id in its sentence.
+
+        spans: if given, ids are [N] and states [N, D].
+        """
+        if spans is None:
+            signals = self.signals(ids.shape[1], first_position)
+        else:
+            signals = self.signals(spans.longest).index_select(0, spans.places)
+        return drop(self.at(ids, signals), self.dropout, training=self.training)
 
 
 @lru_cache(maxsize=1024)
@@ -173,11 +180,14 @@ class Encoder(nn.Module):
         self.shape = shape
 
     def encode(
-        self, source: Tensor, source_mask: Tensor, gates: Gates | None = None, trace: Trace | None = None
+        self, source: Tensor, real: Tensor | Spans, gates: Gates | None = None, trace: Trace | None = None
     ) -> Tensor:
-        """Encode source ids [B, S] with mask [B, S] as states [B, S, D]."""
-        states = self.source_embedding(source)
-        states = run_through(parts_of(self.encoder), states, Pass(gates, trace, to_attention(source_mask)))
+        """Encode source ids [B, S] with mask [B, S] as states [B, S, D], or ids [N] with spans as states [N, D]."""
+        if isinstance(real, Spans):
+            states, seen = self.source_embedding(source, spans=real), Pass(gates, spans=real)
+        else:
+            states, seen = self.source_embedding(source), Pass(gates, trace, to_attention(real))
+        states = run_through(parts_of(self.encoder), states, seen)
         if trace is not None:
             trace["encoder_norm.input"] = states
         normed: Tensor = self.encoder_norm(states)

@@ -19,6 +19,7 @@ from heads.model.kept import Kept, OfMemory, OwnPast, Recurrent
 from heads.model.linear import Linear
 from heads.model.shape import ModelShape
 from heads.model.ssru import Ssru
+from heads.text.packed import Spans
 
 Gates = Mapping[str, Sequence[Tensor]]
 """For each gated kind of attention, one tensor [H] per layer, in the order of the layer's live heads."""
@@ -35,6 +36,10 @@ class Pass:
     """Which source tokens are real, in the shape that `heads.model.attention` expects."""
     memory: Tensor | None = None
     """The encoder's states [B, S, D], for a decoder."""
+    spans: Spans | None = None
+    """Which states belong to which sentence, if there is no padding: states are [N, D], and nothing is traced."""
+    memory_spans: Spans | None = None
+    """The same of the encoder's states, for a decoder."""
 
     def gate(self, kind: str, index: int) -> Tensor | None:
         """The gates [H] of one attention, if it has any."""
@@ -132,7 +137,7 @@ class CrossAttention(SubLayer):
     def forward(self, states: Tensor, seen: Pass) -> Tensor:
         """See `SubLayer`."""
         assert seen.memory is not None
-        memory = self.attention.project(seen.memory) if self.attention.heads else None
+        memory = self.attention.project(seen.memory, seen.memory_spans) if self.attention.heads else None
         return attended(self, states, memory, seen, seen.mask)
 
     def start(self, memory: Tensor, hypotheses: int) -> OfMemory:
@@ -160,8 +165,9 @@ def attended(
         return residual.leave(states, attention.without_heads(states))
     gate = seen.gate(part.kind, part.index)
     change = attention(
-        residual.enter(states), to, mask=mask, causal=causal, gate=gate, trace=seen.trace, name=name_of(part)
-    )
+        residual.enter(states), to, mask=mask, causal=causal, gate=gate, trace=seen.trace, name=name_of(part),
+        spans=(seen.spans, seen.spans if to is None else seen.memory_spans),
+    )  # fmt: skip
     return residual.leave(states, change)
 
 
@@ -173,7 +179,11 @@ class Recurrence(SubLayer):
 
     def forward(self, states: Tensor, seen: Pass) -> Tensor:
         """See `SubLayer`."""
-        return self.residual.leave(states, self.ssru(self.residual.enter(states)))
+        entered = self.residual.enter(states)
+        if seen.spans is None:
+            return self.residual.leave(states, self.ssru(entered))
+        (padded,) = seen.spans.spread(entered, 1, 1)
+        return self.residual.leave(states, seen.spans.gathered(self.ssru(padded[:, 0])[:, None]))
 
     def start(self, memory: Tensor, hypotheses: int) -> Recurrent:
         """See `SubLayer`."""

@@ -16,6 +16,7 @@ from heads.model.kept import ROOM, Kept
 from heads.model.linear import Linear
 from heads.model.shape import ModelShape
 from heads.model.sublayers import Gates, Layer, Pass, Step, parts_of, run_through
+from heads.text.packed import Packed
 
 
 @dataclass
@@ -102,6 +103,14 @@ class Transformer(Encoder):
         if trace is not None:
             trace["decoder_norm.input"] = states
         normed: Tensor = self.decoder_norm(states)
+        return normed
+
+    def packed(self, batch: Packed, gates: Gates | None = None) -> Tensor:
+        """Decoder states [N, D] at all target subwords of a batch without padding."""
+        memory = self.encode(batch.source, batch.source_spans, gates)
+        seen = Pass(gates, memory=memory, spans=batch.target_spans, memory_spans=batch.source_spans)
+        states = self.target_embedding(batch.target_input, spans=batch.target_spans)
+        normed: Tensor = self.decoder_norm(run_through(parts_of(self.decoder), states, seen))
         return normed
 
     def start_cache(self, memory: Tensor, source_mask: Tensor, hypotheses: int = 1) -> DecoderCache:

@@ -19,6 +19,7 @@ from torch import Tensor
 
 from heads.base.files import UserError
 from heads.base.names import SIDES
+from heads.text.packed import Packed, moved, pack
 from heads.text.special_ids import BOS, EOS, PAD
 from heads.text.vocabulary import Tokens
 
@@ -48,12 +49,6 @@ class Batch:
         return Batch(*(moved(getattr(self, name), device) for name in Batch.__slots__))
 
 
-def moved(tensor: Tensor, device: torch.device) -> Tensor:
-    """Copy a CPU tensor to a device. A GPU reads it when it gets there, and nothing waits for that."""
-    # From memory that is not pinned, a copy begins only when the GPU has done all its earlier work.
-    return (tensor.pin_memory() if device.type == "cuda" else tensor).to(device, non_blocking=True)
-
-
 def pad(sequences: Sequence[NDArray[np.int32]]) -> tuple[Tensor, Tensor]:
     """Sequences of ids as a tensor [B, longest], padded at the end, and its mask."""
     lengths = np.array([*map(len, sequences)], np.int64)
@@ -61,21 +56,17 @@ def pad(sequences: Sequence[NDArray[np.int32]]) -> tuple[Tensor, Tensor]:
     return torch.from_numpy(_padded(sequences, mask)), torch.from_numpy(mask)
 
 
-def make_batch(
-    sources: Sequence[NDArray[np.int32]], targets: Sequence[NDArray[np.int32]], *, multiple: int = 1
-) -> Batch:
-    """A batch from subword ids without BOS and EOS, with lengths rounded up to `multiple`."""
-    source, source_mask, _ = _framed(sources, multiple)
-    output, target_mask, started = _framed(targets, multiple)
+def make_batch(sources: Sequence[NDArray[np.int32]], targets: Sequence[NDArray[np.int32]]) -> Batch:
+    """A padded batch from subword ids without BOS and EOS."""
+    source, source_mask, _ = _framed(sources)
+    output, target_mask, started = _framed(targets)
     return Batch(*map(torch.from_numpy, (source, source_mask, started, output, target_mask)))
 
 
-def _framed(
-    sequences: Sequence[NDArray[np.int32]], multiple: int
-) -> tuple[NDArray[np.int64], NDArray[np.bool_], NDArray[np.int64]]:
-    """Sequences [B, length] followed by EOS, their mask, and the same after BOS; length rounded up to `multiple`."""
+def _framed(sequences: Sequence[NDArray[np.int32]]) -> tuple[NDArray[np.int64], NDArray[np.bool_], NDArray[np.int64]]:
+    """Sequences [B, length] followed by EOS, their mask, and the same after BOS."""
     lengths = np.array([*map(len, sequences)], np.int64)
-    width = -(-(int(lengths.max()) + 1) // multiple) * multiple
+    width = int(lengths.max()) + 1
     ended = _padded(sequences, _mask(lengths, width))
     started = np.roll(ended, 1, 1)
     started[:, 0], ended[np.arange(len(ended)), lengths] = BOS, EOS
@@ -113,9 +104,13 @@ class Pairs:
         """Number of subwords that a model has to predict for these pairs, including EOS."""
         return int(self.target.lengths[members].sum()) + len(members)
 
-    def batch(self, members: NDArray[np.int64], multiple: int = 1) -> Batch:
-        """The batch of the pairs with these numbers, with lengths rounded up to `multiple`."""
-        return make_batch([self.source[i] for i in members], [self.target[i] for i in members], multiple=multiple)
+    def batch(self, members: NDArray[np.int64]) -> Batch:
+        """The padded batch of the pairs with these numbers."""
+        return make_batch([self.source[i] for i in members], [self.target[i] for i in members])
+
+    def for_training(self, members: NDArray[np.int64], multiple: int) -> Batch | Packed:
+        """The batch of the pairs with these numbers without padding, its subwords rounded up to `multiple`."""
+        return pack([self.source[i] for i in members], [self.target[i] for i in members], multiple=multiple)
 
     def in_order(self, batch_tokens: int, limit: int | None = None) -> Iterator[tuple[NDArray[np.int64], Batch]]:
         """Batches of pairs of similar length for evaluation, from the first `limit` pairs, with the pairs' numbers."""
@@ -148,11 +143,15 @@ class Examples(Pairs):
         """Number of labels that a model has to predict for these examples."""
         return len(members)
 
-    def batch(self, members: NDArray[np.int64], multiple: int = 1) -> Batch:
+    def for_training(self, members: NDArray[np.int64], multiple: int) -> Batch:  # noqa: ARG002
+        """The same batch as for evaluation: padding is a small part of it, as examples are few and models small."""
+        return self.batch(members)
+
+    def batch(self, members: NDArray[np.int64]) -> Batch:
         """As for pairs: the only answer of each example [B, 1] is its label, with nothing but BOS before it."""
         examples = [self.source[i] for i in members]
         lengths = np.array([*map(len, examples)], np.int64)
-        mask = _mask(lengths, -(-int(lengths.max()) // multiple) * multiple)
+        mask = _mask(lengths, int(lengths.max()))
         labels = np.concatenate([self.target[i] for i in members]).astype(np.int64)[:, None]
         arrays = (_padded(examples, mask), mask, np.full_like(labels, BOS), labels, np.ones_like(labels, np.bool_))
         return Batch(*map(torch.from_numpy, arrays))

@@ -21,8 +21,8 @@ GPU = "cuda"
 """The type of device that is not the CPU; tests put in its place one that needs no GPU."""
 JOBS_A_GPU = "HEADS_JOBS_A_GPU"
 """Environment variable with the number of jobs that may share a GPU, the same for all jobs; 1 if it is not set."""
-LENGTH_MULTIPLE = {"cpu": 1, "cuda": 8}
-"""Lengths of training batches are rounded up to this multiple: a GPU is slow at odd sizes and at each new size."""
+SUBWORDS_MULTIPLE = {"cpu": 1, "cuda": 64}
+"""Numbers of subwords in training batches are rounded up to this multiple: a GPU is slow at odd and at new sizes."""
 
 
 def pick(name: str, threads: int) -> torch.device:

@@ -23,17 +23,19 @@ from heads.base.pool import ahead
 from heads.config.trainings import LengthSettings
 from heads.model.encoder import Encoder
 from heads.model.sublayers import Gates
+from heads.model.transformer import Transformer
 from heads.pruning.gates import TrainableGates
 from heads.pruning.penalty import Penalty
-from heads.text.batches import Batch, Pairs, cut, moved
+from heads.text.batches import Batch, Pairs, cut
+from heads.text.packed import Packed
 from heads.training.checkpointing import Unfinished
 from heads.training.cross_entropy import smoothed_cross_entropy
-from heads.training.devices import LENGTH_MULTIPLE, products_dtype
+from heads.training.devices import SUBWORDS_MULTIPLE, products_dtype
 from heads.training.losses import Losses, beginning, drift
 from heads.training.optimizers import Optimizers
 from heads.training.schedule import TrainingPlan
 
-Update = tuple[NDArray[np.int64], list[Batch]]
+Update = tuple[NDArray[np.int64], list[Batch | Packed]]
 """The pairs of an update, and the micro-batches of this process, on the CPU."""
 Row = dict[str, float | Tensor]
 """What an update logs; a tensor [] may not have been computed yet."""
@@ -102,10 +104,10 @@ class Training:
         settings, processes = self.plan.training, self.plan.processes
         part_tokens = processes.part_tokens(settings.batch_tokens, settings.micro_batch_tokens)
         parts = processes.share(cut(members, self.pairs.source.lengths, part_tokens))
-        multiple = LENGTH_MULTIPLE[self.plan.device.type]
-        return members, [self.pairs.batch(part, multiple) for part in parts]
+        multiple = SUBWORDS_MULTIPLE[self.plan.device.type]
+        return members, [self.pairs.for_training(part, multiple) for part in parts]
 
-    def step(self, members: NDArray[np.int64], batches: Sequence[Batch] | None = None, /) -> Row:
+    def step(self, members: NDArray[np.int64], batches: Sequence[Batch | Packed] | None = None, /) -> Row:
         """Make one update on these pairs; returns the cross-entropy in nats per target token and other values to log.
 
         The objective is cross-entropy + penalty. The cross-entropy is computed in micro-batches with one sample of the
@@ -134,7 +136,9 @@ class Training:
             pruning.penalty.adjust(pruning.gates, self.update / pruning.updates)
         return row
 
-    def cross_entropy(self, members: NDArray[np.int64], batches: Sequence[Batch], gates: Gates | None) -> Tensor:
+    def cross_entropy(
+        self, members: NDArray[np.int64], batches: Sequence[Batch | Packed], gates: Gates | None
+    ) -> Tensor:
         """Mean cross-entropy [] in nats per target token of these pairs; adds its gradient to the parameters."""
         processes = self.plan.processes
         answers = self.pairs.answers(members)
@@ -147,23 +151,19 @@ class Training:
         processes.sum_gradients(self.optimizers.parameters())
         return processes.sum(total)
 
-    def loss_sum(self, batch: Batch, gates: Gates | None) -> Tensor:
-        """Label-smoothed cross-entropy in nats, summed over the real target tokens of a batch on the CPU.
+    def loss_sum(self, batch: Batch | Packed, gates: Gates | None) -> Tensor:
+        """Label-smoothed cross-entropy in nats, summed over the answers of a batch on the CPU.
 
         For a model that embeds sentences, it is how far their vectors moved, as they have no references.
         """
-        model, device, smoothing = self.model, self.plan.device, self.plan.training.label_smoothing
+        model, smoothing, batch = self.model, self.plan.training.label_smoothing, batch.to(self.plan.device)
         if self.first is not None:
-            return drift(model, self.first, batch.to(device), gates).sum()
-        # The real tokens are located on the CPU, as a GPU would have to be waited for.
-        real = batch.target_mask.flatten().nonzero()[:, 0]
-        targets = moved(batch.target_output.flatten()[real], device)
-        batch = batch.to(device)
-        with torch.autocast(device.type, torch.bfloat16, enabled=self.dtype is torch.bfloat16):
-            states = model(batch.source, batch.source_mask, batch.target_input, gates)
-        states = states.flatten(0, 1).index_select(0, moved(real, device))
+            assert isinstance(batch, Batch)
+            return drift(model, self.first, batch, gates).sum()
+        with torch.autocast(self.plan.device.type, torch.bfloat16, enabled=self.dtype is torch.bfloat16):
+            states, wanted = answers_of(model, batch, gates)
         return smoothed_cross_entropy(
-            states.float(), model.projection.weight, model.projection.bias, targets, smoothing, self.dtype
+            states.float(), model.projection.weight, model.projection.bias, wanted, smoothing, self.dtype
         )
 
     def stop_early(self, dev_loss: float) -> bool:
@@ -212,6 +212,16 @@ class Training:
         self.best = math.inf if facts["best"] is None else facts["best"]
         if not self.plan.processes.first:  # the saved state is the first process's
             self.seed_dropout()
+
+
+def answers_of(model: Encoder, batch: Batch | Packed, gates: Gates | None) -> tuple[Tensor, Tensor]:
+    """A model's states [N, D] at the places of all answers of a batch, and the answers [N]: subwords or labels."""
+    if isinstance(batch, Batch):  # examples, with one answer each
+        states = model(batch.source, batch.source_mask, batch.target_input, gates)
+        return states.flatten(0, 1), batch.target_output.flatten()
+    assert isinstance(model, Transformer)
+    states = model.packed(batch, gates)
+    return states[: batch.real], batch.target_output[: batch.real]
 
 
 def train(training: Training, evaluate: Evaluate, unfinished: Unfinished) -> dict[str, Any]:
