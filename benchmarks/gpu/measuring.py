@@ -144,11 +144,17 @@ def new_model(sizes: Sizes) -> Transformer:
     return Transformer(unpruned_shape(sizes.model, sizes.subwords, sizes.subwords))
 
 
-def new_training(sizes: Sizes, pairs: Pairs, device: torch.device, batch_tokens: int, scope: str = "") -> Training:
+def new_training(
+    sizes: Sizes, pairs: Pairs, device: torch.device, batch_tokens: int, scope: str = "", optimizer: str = "adam"
+) -> Training:
     """A training whose updates are one micro-batch each, with gates on the heads of a scope if one is given."""
     model = new_model(sizes).train()
     settings = TrainingSettings(
-        batch_tokens=batch_tokens, micro_batch_tokens=batch_tokens, learning_rate=0.000158114, warmup_updates=4000
+        batch_tokens=batch_tokens,
+        micro_batch_tokens=batch_tokens,
+        learning_rate=0.000158114,
+        warmup_updates=4000,
+        optimizer=optimizer,
     )
     gates = GatesSettings(updates=UPDATES_PLANNED)
     frozen = frozen_beside(scope, model) if scope else ()

@@ -287,3 +287,22 @@ def test_every_command_of_the_readme_has_flags_that_its_script_knows(
 def test_the_readme_names_every_script_and_no_other() -> None:
     named = {shlex.split(command)[1].rpartition("/")[2] for command in readme_commands()}
     assert named == {path.name for path in (ROOT / "benchmarks/gpu").glob("*.py")} - {"measuring.py"}
+
+
+def test_operations_are_counted_without_a_device() -> None:
+    """In a process of its own, as the device that has only a name is known to torch for the rest of a process."""
+    path = os.pathsep.join(str(ROOT / folder) for folder in ("workflow", "benchmarks", "tests/devices"))
+    command = [sys.executable, str(ROOT / "benchmarks/gpu/operations.py"), "--small"]
+    done = subprocess.run(
+        command, env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True, check=False, timeout=300
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    names, *rows = (line.split("\t") for line in done.stdout.splitlines()[:-1])
+    found = {(row[0], row[1]): dict(zip(names[2:], map(int, row[2:]), strict=True)) for row in rows}
+    assert len(found) == 4
+    for row in found.values():
+        assert row["operations"] == sum(row.values()) - row["operations"] and row["attention"] == 6
+        # one layer each side: q, k, v, output, two of feed-forward; cross-attention has one more; the projection
+        assert row["products"] >= 3 * (4 + 7)
+    assert found["adam", "none"]["operations"] < found["adam", "all"]["operations"] < found["muon", "all"]["operations"]
+    assert 0 < float(done.stdout.split()[-2]) < 30

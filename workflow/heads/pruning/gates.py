@@ -127,9 +127,7 @@ class HeadGates(TrainableGates):
 
     def sampled(self, generator: torch.Generator) -> dict[str, list[Tensor]]:
         """See `TrainableGates`."""
-        return self._each(
-            lambda a: sample(a, torch.rand(a.shape, generator=generator, device=a.device), self.shape), self.log_alpha
-        )
+        return self._each(lambda a: sample(a, torch.rand(a.shape, generator=generator, device=a.device), self.shape))
 
     def open_heads(self) -> dict[str, Tensor]:
         """Whether the finished model keeps each head [H], by the names of `log_alpha`.
@@ -137,38 +135,46 @@ class HeadGates(TrainableGates):
         With budgets, the heads with the largest log_alpha stay, the first ones on a tie, so that their number is exact.
         """
         if not self.budgets:
-            return {name: is_open(log_alpha, self.shape) for name, log_alpha in self.log_alpha.items()}
-        found: dict[str, Tensor] = {}
+            found = self._each(lambda log_alpha: is_open(log_alpha, self.shape))
+            return dict(zip(self.log_alpha, (layer for layers in found.values() for layer in layers), strict=True))
+        kept: dict[str, Tensor] = {}
         for budget in self.budgets:
             mine = {name: one for name, one in self.log_alpha.items() if name.split(":")[0] in budget.kinds}
             order = torch.cat([log_alpha.detach() for log_alpha in mine.values()]).argsort(descending=True, stable=True)
             stays = torch.zeros_like(order, dtype=torch.bool).index_fill(0, order[: budget.keep], 1)
-            found |= dict(zip(mine, stays.split([len(log_alpha) for log_alpha in mine.values()]), strict=True))
-        return found
+            kept |= dict(zip(mine, stays.split([len(log_alpha) for log_alpha in mine.values()]), strict=True))
+        return kept
 
     def binary(self) -> dict[str, list[Tensor]]:
         """See `TrainableGates`."""
-        return self._each(Tensor.float, self.open_heads())
+        return by_kind({name: stays.float() for name, stays in self.open_heads().items()})
 
     def logits(self) -> dict[str, list[Tensor]]:
         """See `TrainableGates`."""
-        return self._each(lambda log_alpha: log_alpha, self.log_alpha)
+        return by_kind(self.log_alpha)
 
     def chances(self) -> dict[str, list[Tensor]]:
         """See `TrainableGates`."""
-        return self._each(lambda log_alpha: probability_open(log_alpha, self.shape), self.log_alpha)
+        return self._each(lambda log_alpha: probability_open(log_alpha, self.shape))
 
     def between(self) -> dict[str, list[Tensor]]:
         """See `TrainableGates`."""
-        return self._each(lambda log_alpha: strictly_between(log_alpha, self.shape), self.log_alpha)
+        return self._each(lambda log_alpha: strictly_between(log_alpha, self.shape))
 
-    def _each(
-        self, change: Callable[[Tensor], Tensor], layers: Mapping[str, Tensor] | nn.ParameterDict
-    ) -> dict[str, list[Tensor]]:
-        changed: dict[str, list[Tensor]] = {}
-        for name, values in layers.items():
-            changed.setdefault(name.split(":")[0], []).append(change(values))
-        return changed
+    def _each(self, change: Callable[[Tensor], Tensor]) -> dict[str, list[Tensor]]:
+        """What `change` makes of all log_alpha at once: by layers, a GPU would start twenty times as many kernels."""
+        if not self.log_alpha:
+            return {}
+        changed = change(torch.cat([*self.log_alpha.values()])).split([len(one) for one in self.log_alpha.values()])
+        return by_kind(dict(zip(self.log_alpha, changed, strict=True)))
+
+
+def by_kind(layers: Mapping[str, Tensor] | nn.ParameterDict) -> dict[str, list[Tensor]]:
+    """Values of layers, named `kind:layer`, as a list for each kind of attention."""
+    found: dict[str, list[Tensor]] = {}
+    for name, values in layers.items():
+        found.setdefault(name.split(":")[0], []).append(values)
+    return found
 
 
 def gate_rows(gates: TrainableGates, shape: ModelShape) -> list[dict[str, Any]]:

@@ -44,18 +44,17 @@ class Muon(torch.optim.Optimizer):
                 if matrix.grad is not None:
                     alike.setdefault(matrix.shape, []).append(matrix)
             for shape, matrices in alike.items():
-                moves = torch.empty(len(matrices), *shape, device=matrices[0].device)
-                for matrix, move in zip(matrices, moves, strict=True):
-                    assert matrix.grad is not None
-                    state = self.state[matrix]
-                    if not state:
-                        state["momentum"] = torch.zeros_like(matrix)
-                    momentum = state["momentum"].lerp_(matrix.grad, 1 - MOMENTUM)
-                    torch.lerp(matrix.grad, momentum, MOMENTUM, out=move)
                 # All of one shape at once: small products one by one take twice the time, mostly for starting them.
+                gradients = [matrix.grad for matrix in matrices if matrix.grad is not None]
+                for matrix in matrices:
+                    if not self.state[matrix]:
+                        self.state[matrix]["momentum"] = torch.zeros_like(matrix)
+                momenta = [self.state[matrix]["momentum"] for matrix in matrices]
+                torch._foreach_lerp_(momenta, gradients, 1 - MOMENTUM)
+                moves = torch.stack(gradients)
+                torch._foreach_lerp_([*moves.unbind()], momenta, MOMENTUM)
                 turned = orthogonal(moves, self.dtype)
-                for matrix, direction in zip(matrices, turned, strict=True):
-                    matrix.add_(direction, alpha=-group["lr"] * 0.2 * max(shape) ** 0.5)
+                torch._foreach_add_([*matrices], [*turned.unbind()], alpha=-group["lr"] * 0.2 * max(shape) ** 0.5)
 
 
 def orthogonal(matrices: Tensor, dtype: torch.dtype) -> Tensor:
