@@ -33,6 +33,7 @@ def script(monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
         for variable, value in (("PYTHONPATH", path), ("OMP_NUM_THREADS", "1"), ("HEADS_COMMIT", "c" * 40 + "+")):
             monkeypatch.setenv(variable, value)
         monkeypatch.setattr(sys, "argv", [f"benchmarks/gpu/{name}.py", *words])
+        monkeypatch.syspath_prepend(ROOT / "tests/devices")
         return int(import_module(name).main() or 0)
 
     return run
