@@ -18,6 +18,7 @@ import torch
 from safetensors.numpy import save_file
 
 from heads.base.files import write_tsv
+from heads.base.names import SIDES
 from heads.base.provenance import provenance
 from heads.base.targets import Target
 from heads.config.trainings import GatesSettings, LengthSettings, ModelSettings, TrainingSettings
@@ -50,13 +51,11 @@ class Sizes:
     sentences: int
     """The number of sentences to translate."""
     beam_tokens: tuple[int, ...]
-    side_by_side: tuple[int, ...]
-    """Numbers of trainings that run at once."""
 
 
-FULL = Sizes(ModelSettings(dropout=0.3), 32_000, 60_000, (16_000, 64_000), 8192, 5, 20, 3000, (4000, 16_000), (1, 2, 4))
+FULL = Sizes(ModelSettings(dropout=0.3), 32_000, 60_000, (16_000, 64_000), 8192, 5, 20, 3000, (16_000,))
 TINY = ModelSettings(layers=1, heads=2, width=8, feedforward=12, dropout=0.3)
-SMALL = Sizes(TINY, 60, 100, (200, 400), 64, 1, 1, 3, (60,), (2,))
+SMALL = Sizes(TINY, 60, 100, (200, 400), 64, 1, 1, 3, (60,))
 """Sizes that take seconds on a CPU, to check that the scripts work; the measured numbers mean nothing."""
 
 
@@ -123,14 +122,19 @@ def write(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
     print(f"\n{path}\n{path.read_text(encoding='utf-8')}", end="", flush=True)
 
 
-def random_pairs(sizes: Sizes, folder: Path) -> Pairs:
-    """Sentences of random subwords with a mean length of about 24 as in the paper's WMT, and targets about as long."""
+def random_pairs(sizes: Sizes, folder: Path, text: Path | None = None) -> Pairs:
+    """Sentences of random subwords with a mean length of about 24 as in the paper's WMT, and targets about as long.
+
+    text: a folder of subwords, whose first training pairs give the lengths instead.
+    """
     generator = np.random.default_rng(SEED)
     source = np.exp(generator.normal(2.9, 0.75, sizes.pairs))
     target = source * np.exp(generator.normal(0.0, 0.25, sizes.pairs))
+    if text is not None:
+        source, target = (Tokens(text / f"train.{side}.safetensors").lengths[: sizes.pairs] for side in SIDES)
     sides = []
     for name, wanted in (("source", source), ("target", target)):
-        lengths = np.clip(wanted.round(), 1, 150).astype(np.int64)
+        lengths = np.clip(np.round(wanted), 1, 150).astype(np.int64)
         ids = generator.integers(EOS + 2, sizes.subwords, int(lengths.sum())).astype(np.int32)
         save_file({"ids": ids, "offsets": np.concatenate([[0], np.cumsum(lengths)])}, folder / name)
         sides.append(Tokens(folder / name))

@@ -1,8 +1,9 @@
-"""Run the jobs of a folder from pack.py on a GPU, one part at a time, within a time limit and resumable.
+"""Run the jobs of a folder from pack.py on a GPU, one after another, within a time limit and resumable.
 
-Run: PYTHONPATH=workflow python benchmarks/gpu/story.py FOLDER PART [--only WORD...] [--side-by-side 4] [--seconds 520].
-Parts are baseline, gates, scratch and measures. When the time is up, trainings save their state and stop; the same
-command resumes them, and starts other unfinished jobs again. `--side-by-side` is the number of jobs that share the GPU.
+Run: PYTHONPATH=workflow python benchmarks/gpu/story.py FOLDER [WORD...] [--seconds 520]. Jobs whose first output has a
+word in its name come first, in the order of the words, each after the jobs that it needs; then come all others. When
+the time is up, a training saves its state and stops; the same command resumes it, and starts other unfinished jobs
+again.
 Results are in FOLDER/results as Snakemake would write them; FOLDER/story has tables of jobs and scores, and
 FOLDER/small.tar.gz has everything but weights.
 """
@@ -24,14 +25,8 @@ from pack import BESIDE, Job
 from heads.base.files import UserError, read_json, read_jsonl, read_tsv
 from heads.base.names import ATTENTIONS
 from heads.base.provenance import COMMIT
-from heads.training.devices import JOBS_A_GPU, pick
+from heads.training.devices import pick
 
-PARTS = {
-    "baseline": ("baseline",),
-    "gates": ("gates", "pruned", "penalty_gates", "penalty_scratch"),
-    "scratch": ("scratch", "selected"),
-}
-"""The rules of each part; all others belong to the part `measures`."""
 TRAININGS = ("baseline", "gates", "penalty_gates", "scratch", "selected")
 GRACE_SECONDS = 50
 """The time that trainings have to save their states after they are told to stop."""
@@ -39,10 +34,10 @@ DONE, STOPPED, FAILED = "done", "stopped", "failed"
 
 
 class Story:
-    """The jobs of a folder: all, those that are done and those that are running."""
+    """The jobs of a folder: all, those that are done and the one that is running."""
 
-    def __init__(self, folder: Path, device: str, side_by_side: int) -> None:
-        self.folder, self.device, self.side_by_side = folder, device, side_by_side
+    def __init__(self, folder: Path, device: str) -> None:
+        self.folder, self.device = folder, device
         self.jobs = [
             Job(job["rule"], tuple(job["inputs"]), tuple(job["outputs"]), job["log"], tuple(job["words"]))
             for job in read_json(folder / "jobs.json")
@@ -50,8 +45,6 @@ class Story:
         self.table = folder / "story/jobs.tsv"
         self.rows: list[dict[str, Any]] = list(read_tsv(self.table)) if self.table.exists() else []
         self.call = 1 + max((int(row["call"]) for row in self.rows), default=0)
-        self.running: dict[Job, tuple[subprocess.Popen[bytes], float]] = {}
-        """The process of each running job, and when it started."""
 
     @property
     def missing(self) -> set[str]:
@@ -59,72 +52,61 @@ class Story:
         done = {row["job"] for row in self.rows if row["ended"] == DONE}
         return {path for job in self.jobs if job.outputs[0] not in done for path in job.outputs}
 
-    def left(self, part: str, only: Sequence[str] = ()) -> list[Job]:
-        """The unfinished jobs of a part; with `only`, those whose first output has one of these words in its name.
-
-        They come in the order of the words, and for each word in the order in which they were planned.
+    def left(self, words: Sequence[str] = ()) -> list[Job]:
+        """The unfinished jobs: those with a word in the name of their first output in the order of the words, and what
+        each of them needs before it; then all others, as they were planned.
         """
-        others = [rule for rules in PARTS.values() for rule in rules]
-        wanted = [job for job in self.jobs if (job.rule in PARTS[part] if part in PARTS else job.rule not in others)]
-        chosen = [job for word in only or ("",) for job in wanted if word in job.outputs[0]]
-        return [job for job in dict.fromkeys(chosen) if job.outputs[0] in self.missing]
+        missing = self.missing
+        makes = {path: job for job in self.jobs for path in job.outputs}
+        ordered: dict[Job, None] = {}
 
-    def run(self, waiting: list[Job], seconds: float) -> None:
-        """Run jobs until all are done, none can start or the time is up."""
+        def add(job: Job) -> None:
+            for path in job.inputs:
+                if path in missing and path in makes:
+                    add(makes[path])
+            ordered.setdefault(job)
+
+        for word in (*words, ""):
+            for job in self.jobs:
+                if word in job.outputs[0] and job.outputs[0] in missing:
+                    add(job)
+        return list(ordered)
+
+    def run(self, waiting: Sequence[Job], seconds: float) -> None:
+        """Run jobs in their order until all are done or the time is up; those that need a failed one are left out."""
         deadline = time.monotonic() + seconds
-        while (waiting or self.running) and time.monotonic() < deadline:
-            missing = self.missing
-            ready = [job for job in waiting if not missing & {*job.inputs}]
-            for job in ready[: self.side_by_side - len(self.running)]:
-                waiting.remove(job)
-                self.start(job)
-            if not self.running:
-                break
-            time.sleep(0.2)
-            self.gather()
-        self.stop()
+        for job in waiting:
+            if not self.missing & {*job.inputs} and time.monotonic() < deadline:
+                self.do(job, deadline)
 
-    def start(self, job: Job) -> None:
-        """Start a job as Snakemake would."""
+    def do(self, job: Job, deadline: float) -> None:
+        """Run a job as Snakemake would; at the deadline, ask it to stop, and kill it if it does not."""
         (self.folder / job.log).parent.mkdir(parents=True, exist_ok=True)
         words = [*job.words, *(["--save-every-seconds", "600"] if job.rule in TRAININGS else [])]
         words += [] if job.rule in BESIDE else ["--device", self.device]
-        own = {JOBS_A_GPU: str(self.side_by_side), COMMIT: (self.folder / "commit").read_text(encoding="utf-8")}
+        commit = {COMMIT: (self.folder / "commit").read_text(encoding="utf-8")}
+        started, stopped = time.monotonic(), 0.0
+        print(f"started {job.rule} {job.outputs[0]}", flush=True)
         with (self.folder / job.log).open("ab") as log:
             process = subprocess.Popen(
-                [sys.executable, *words], cwd=self.folder, env=environment(OMP_NUM_THREADS="1", **own), stdout=log,
+                [sys.executable, *words], cwd=self.folder, env=environment(OMP_NUM_THREADS="1", **commit), stdout=log,
                 stderr=subprocess.STDOUT,
             )  # fmt: skip
-        print(f"started {job.rule} {job.outputs[0]}", flush=True)
-        self.running[job] = process, time.monotonic()
-
-    def gather(self, *, stopped: bool = False) -> None:
-        """Record the jobs that have ended, and print the end of the log of those that failed."""
-        for job, (process, started) in [*self.running.items()]:
-            if process.poll() is None:
-                continue
-            del self.running[job]
-            ended = DONE if process.returncode == 0 else STOPPED if stopped else FAILED
-            spent = round(time.monotonic() - started, 1)
-            row = {"call": self.call, "rule": job.rule, "job": job.outputs[0], "seconds": spent, "ended": ended}
-            self.rows.append(row | {"side by side": self.side_by_side})
-            print(f"{ended} {job.rule} {job.outputs[0]} after {spent} s", flush=True)
-            if ended == FAILED:
-                print((self.folder / job.log).read_text(encoding="utf-8", errors="replace")[-2000:], flush=True)
-            write(self.table, self.rows)
-
-    def stop(self) -> None:
-        """Ask the running jobs to stop, wait while they save their states, and kill those that do not end in time."""
-        for process, _ in self.running.values():
-            process.send_signal(signal.SIGTERM)
-        deadline = time.monotonic() + GRACE_SECONDS
-        while self.running and time.monotonic() < deadline:
-            time.sleep(0.1)
-            self.gather(stopped=True)
-        for process, _ in self.running.values():
-            process.kill()
-            process.wait(30)
-        self.gather(stopped=True)
+            while process.poll() is None:
+                time.sleep(0.1)
+                if stopped and time.monotonic() > stopped + GRACE_SECONDS:
+                    process.kill()
+                elif time.monotonic() > deadline and not stopped:
+                    process.send_signal(signal.SIGTERM)
+                    stopped = time.monotonic()
+        ended = DONE if process.returncode == 0 else STOPPED if stopped else FAILED
+        spent = round(time.monotonic() - started, 1)
+        row = {"call": self.call, "rule": job.rule, "job": job.outputs[0], "seconds": spent, "ended": ended}
+        self.rows.append(row)
+        print(f"{ended} {job.rule} {job.outputs[0]} after {spent} s", flush=True)
+        if ended == FAILED:
+            print((self.folder / job.log).read_text(encoding="utf-8", errors="replace")[-2000:], flush=True)
+        write(self.table, self.rows)
 
 
 def scores(folder: Path, jobs: Sequence[Job]) -> list[dict[str, Any]]:
@@ -141,7 +123,7 @@ def scores(folder: Path, jobs: Sequence[Job]) -> list[dict[str, Any]]:
 
 
 def speeds(folder: Path, jobs: Sequence[Job]) -> list[dict[str, Any]]:
-    """The last logged source tokens per second of every training; for jobs side by side, that of each job alone."""
+    """The last logged source tokens per second of every training."""
     rows = []
     for job in jobs:
         for path in [folder / path for path in job.outputs if path.endswith("train.jsonl")]:
@@ -164,29 +146,27 @@ def archive(folder: Path, jobs: Sequence[Job]) -> Path:
 
 
 def main() -> int:
-    """Run as much of a part as the time allows; exit status 1 if a job failed, 3 if there is more to do."""
+    """Run as much as the time allows; exit status 1 if a job failed, 3 if there is more to do."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path, help="what pack.py made")
-    parser.add_argument("part", choices=[*PARTS, "measures"])
+    parser.add_argument("words", nargs="*", metavar="WORD", help="jobs with it in what they write come first")
     parser.add_argument("--seconds", type=float, default=520, help="when to stop; saving takes up to 50 more")
-    parser.add_argument("--side-by-side", type=int, default=1, help="jobs at once")
-    parser.add_argument("--only", nargs="+", default=[], help="jobs whose files have one of these words in their names")
     parser.add_argument("--device", default="auto", help="as for every command")
     flags = parser.parse_args()
     try:
-        story = Story(flags.folder.resolve(), flags.device, flags.side_by_side)
+        story = Story(flags.folder.resolve(), flags.device)
         os.environ[COMMIT] = (story.folder / "commit").read_text(encoding="utf-8")
     except (UserError, OSError) as error:
         print(f"error: {flags.folder} is no folder that pack.py made ({error}): make it first.", file=sys.stderr)
         return 1
-    story.run(story.left(flags.part, flags.only), flags.seconds)
+    story.run(story.left(flags.words), flags.seconds)
     folder = story.folder / "story"
     write(folder / f"about.{story.call}.tsv", about(pick(flags.device, 1)))
     for name, rows in (("scores", scores(story.folder, story.jobs)), ("speeds", speeds(story.folder, story.jobs))):
         if rows:
             write(folder / f"{name}.tsv", rows)
     print(f"{archive(story.folder, story.jobs).stat().st_size / 1e6:.1f} MB in small.tar.gz")
-    left = story.left(flags.part, flags.only)
+    left = story.left(flags.words)
     for job in left:
         wanting = ", ".join(sorted(story.missing & {*job.inputs}))
         print(f"left: {job.rule} {job.outputs[0]}" + f", which needs {wanting}" * bool(wanting))

@@ -13,8 +13,9 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import look
+import measuring
 import pytest
+import speed
 import story as stories
 import torch
 from pack import Job, carried, planned
@@ -44,31 +45,47 @@ def table(path: Path) -> dict[str, dict[str, str]]:
     return {next(iter(row.values())): row for row in read_tsv(path)}
 
 
-def test_a_look_tells_what_was_measured_on_and_how_fast_and_how_the_tests_ended(
+def test_what_a_gpu_is_and_how_fast_it_trains_and_translates_is_told_with_a_peer_beside_it(
     tmp_path: Path, script: Callable[..., int], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert script("look", str(tmp_path), "--small", "--device", "cpu") == 0
-    known = table(tmp_path / "look/about.tsv")
+    assert script("speed", str(tmp_path), "--small", "--device", "cpu") == 0
+    known = table(tmp_path / "speed/about.tsv")
     assert known["commit"]["value"] == "c" * 40 and known["changed_since_commit"]["value"] == "True"
-    assert known["device"]["value"] == "cpu" and "look.py" in known["command"]["value"]
-    rates = table(tmp_path / "look/rates.tsv")
-    assert len(rates) == 4 and all(float(row["rate"]) > 0 for row in rates.values())
-    operators = table(tmp_path / "look/operators.tsv")
+    assert known["device"]["value"] == "cpu" and "speed.py" in known["command"]["value"]
+    rates = table(tmp_path / "speed/rates.tsv")
+    assert len(rates) == 3 and all(float(row["rate"]) > 0 for row in rates.values())
+    operators = table(tmp_path / "speed/operators.tsv")
     assert {"aten::mm", "aten::addmm"} <= {*operators}
     assert sum(float(row["share"]) for row in operators.values()) == pytest.approx(1, abs=0.3)
     assert "operators.tsv" in capsys.readouterr().out
-    assert {row["ended"] for row in read_tsv(tmp_path / "look/tests.tsv")} == {"skipped"} or torch.cuda.is_available()
-
-
-def test_a_speed_is_told_for_each_way_to_train_and_to_translate(tmp_path: Path, script: Callable[..., int]) -> None:
-    assert script("speed", str(tmp_path), "--small", "--device", "cpu") == 0
-    rows = read_tsv(tmp_path / "speed/training.tsv")
-    assert len(rows) == len({(row["batch tokens"], row["gates"]) for row in rows}) == 6
-    for row in rows:
-        share, speed = float(row["share"]), float(row["target tokens/s"])
-        assert 0 < share < 1 and speed > 0 and float(row["padding"]) == 0, "nothing is filled up on a CPU"
+    ended = {row["ended"] for row in read_tsv(tmp_path / "speed/tests.tsv")}
+    assert ended == {"skipped"} or torch.cuda.is_available()
+    ours, theirs = rows_of(tmp_path / "speed/training.tsv")
+    assert len(ours) == len({(row["batch tokens"], row["gates"]) for row in ours}) == 4
+    for row in ours:
+        assert 0 < float(row["share"]) < 1 and float(row["padding"]) == 0, "nothing is filled up on a CPU"
+    assert [row["model"] for row in theirs] == ["Marian with cuDNN", "Marian"]
+    assert all(0 < float(row["padding"]) < 1 for row in theirs)
+    assert all(float(row["target tokens/s"]) > 0 for row in (*ours, *theirs))
     assert float(read_tsv(tmp_path / "speed/translating.tsv")[0]["subwords"]) > 0
-    assert [row["trainings"] for row in read_tsv(tmp_path / "speed/side_by_side.tsv")] == ["2"]
+
+
+def rows_of(path: Path) -> tuple[list[dict[str, str]], list[dict[str, str]]]:
+    """The rows of our trainings and of the others."""
+    rows = read_tsv(path)
+    return [row for row in rows if row["model"] == "ours"], [row for row in rows if row["model"] != "ours"]
+
+
+def test_sentences_are_as_long_as_those_of_a_text_that_is_given(tmp_path: Path) -> None:
+    text, place = tmp_path / "bpe", tmp_path / "place"
+    for folder in (text, place):
+        folder.mkdir()
+    given = measuring.random_pairs(measuring.SMALL, text)
+    for side, name in (("source", "source"), ("target", "target")):
+        (text / name).rename(text / f"train.{side}.safetensors")
+    found = measuring.random_pairs(measuring.SMALL, place, text)
+    assert found.source.lengths.tolist() == given.source.lengths.tolist()
+    assert found.target.lengths.tolist() == given.target.lengths.tolist()
 
 
 SAID = """Building DAG of jobs...
@@ -125,7 +142,7 @@ assert all(pathlib.Path(path).exists() for path in inputs)
 pathlib.Path(out).write_text(f"{time.monotonic()}")
 time.sleep(float(seconds))
 pathlib.Path(out + ".end").write_text(f"{time.monotonic()}")
-told = [os.environ["HEADS_COMMIT"], os.environ["HEADS_JOBS_A_GPU"], *sys.argv]
+told = [os.environ["HEADS_COMMIT"], *sys.argv]
 pathlib.Path(out + ".told").write_text(" ".join(told))
 print("said by", out)
 sys.exit("bad" in out)
@@ -155,25 +172,33 @@ def packed(folder: Path, *jobs: Job) -> Path:
     return folder
 
 
-def done(folder: Path, part: str, side_by_side: int = 1, only: tuple[str, ...] = ()) -> dict[str, str]:
-    """How each job of a part ended in one further call."""
-    story = Story(folder, "cpu", side_by_side)
-    story.run(story.left(part, only), 100)
+def done(folder: Path, *words: str, seconds: float = 100) -> dict[str, str]:
+    """How each job ended in one further call, in the order in which they ran."""
+    story = Story(folder, "cpu")
+    story.run(story.left(words), seconds)
     return {row["job"]: row["ended"] for row in story.rows if row["call"] == story.call}
 
 
-def test_jobs_wait_for_what_they_need_and_are_done_once_part_by_part(tmp_path: Path) -> None:
-    packed(tmp_path, work("baseline", "a"), work("gates", "b", "a"), work("pruned", "c", "b"), work("score", "d", "c"))
-    assert done(tmp_path, "measures") == {} == done(tmp_path, "gates"), "nothing can begin"
-    assert done(tmp_path, "baseline") == {"a": "done"}
-    assert done(tmp_path, "gates") == {"b": "done", "c": "done"}
-    assert done(tmp_path, "gates") == {} == done(tmp_path, "baseline")
-    assert done(tmp_path, "measures") == {"d": "done"}
-    told = (tmp_path / "b.told").read_text(encoding="utf-8").split()
-    assert told[:2] == ["c" * 40, "1"] and told[-4:] == ["--save-every-seconds", "600", "--device", "cpu"]
+def test_jobs_run_in_the_order_of_the_words_each_after_what_it_needs_and_once(tmp_path: Path) -> None:
+    names = ("a", "late-b", "c", "d")
+    packed(
+        tmp_path, work("baseline", "a"), work("gates", "late-b", "a"), work("pruned", "c"), work("score", "d", "late-b")
+    )
+    assert list(done(tmp_path, "d", seconds=0)) == []
+    assert list(done(tmp_path, "d", "c")) == ["a", "late-b", "d", "c"]
+    assert done(tmp_path) == {}
+    told = (tmp_path / "late-b.told").read_text(encoding="utf-8").split()
+    assert told[0] == "c" * 40 and told[-4:] == ["--save-every-seconds", "600", "--device", "cpu"]
     assert "--device" not in (tmp_path / "c.told").read_text(encoding="utf-8"), "pruned knows no device"
-    assert (tmp_path / "log/b.txt").read_text(encoding="utf-8") == "said by b\n"
-    assert [row["call"] for row in read_tsv(tmp_path / "story/jobs.tsv")] == ["1", "2", "2", "3"]
+    assert (tmp_path / "log/late-b.txt").read_text(encoding="utf-8") == "said by late-b\n"
+    rows = read_tsv(tmp_path / "story/jobs.tsv")
+    assert sorted(row["job"] for row in rows) == sorted(names) and {row["ended"] for row in rows} == {"done"}
+
+
+def test_what_no_word_names_comes_last_as_it_was_planned(tmp_path: Path) -> None:
+    packed(tmp_path, *(work("gates", f"{scope}-lam-{lam}") for lam in (1, 2, 3) for scope in ("enc", "all")))
+    expected = ["enc-lam-3", "all-lam-3", "enc-lam-1", "enc-lam-2", "all-lam-1", "all-lam-2"]
+    assert list(done(tmp_path, "lam-3", "enc")) == expected
 
 
 @pytest.fixture
@@ -189,7 +214,7 @@ def brought(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_a_job_finds_the_clone_first_and_then_the_packages_that_were_brought_along(brought: Path) -> None:
     (brought / "pack").mkdir()
     packed(brought / "pack", Job("pruned", (), ("a",), "log.txt", ("-c", "import brought")))
-    assert done(brought / "pack", "gates") == {"a": "done"}
+    assert done(brought / "pack") == {"a": "done"}
 
 
 @pytest.mark.usefixtures("brought")
@@ -200,31 +225,17 @@ def test_the_tests_of_a_gpu_find_the_packages_that_were_brought_along(monkeypatc
         ended.append(run([sys.executable, "-c", "import brought"], **how).returncode)
         raise TimeoutError
 
-    monkeypatch.setattr(look.subprocess, "run", instead)
+    monkeypatch.setattr(speed.subprocess, "run", instead)
     with pytest.raises(TimeoutError):
-        look.tests()
+        speed.tests()
     assert ended == [0]
-
-
-def test_so_many_jobs_run_side_by_side_as_were_asked_for_and_no_more(tmp_path: Path) -> None:
-    packed(tmp_path, *(work("gates", name, seconds=0.5) for name in "abcde"))
-    done(tmp_path, "gates", side_by_side=2)
-    times = [[float((tmp_path / (name + end)).read_text()) for end in ("", ".end")] for name in "abcde"]
-    most = max(sum(first <= start < last for first, last in times) for start, _ in times)
-    assert most == 2
-    assert (tmp_path / "a.told").read_text().split()[1] == "2"
-
-
-def test_jobs_may_be_chosen_by_words_which_come_in_their_order(tmp_path: Path) -> None:
-    packed(tmp_path, *(work("gates", f"{scope}-lam-{lam}") for lam in (1, 2, 3) for scope in ("enc", "all")))
-    assert list(done(tmp_path, "gates", only=("lam-3", "enc"))) == ["enc-lam-3", "all-lam-3", "enc-lam-1", "enc-lam-2"]
 
 
 def test_a_job_that_fails_stops_none_but_those_that_need_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     packed(tmp_path, work("gates", "bad"), work("pruned", "a", "bad"), work("gates", "b"))
-    assert done(tmp_path, "gates") == {"bad": "failed", "b": "done"}
+    assert done(tmp_path) == {"bad": "failed", "b": "done"}
     assert "said by bad" in capsys.readouterr().out
-    assert done(tmp_path, "gates") == {"bad": "failed"}, "it is tried again, what is done is not"
+    assert done(tmp_path) == {"bad": "failed"}, "it is tried again, what is done is not"
 
 
 def test_a_training_is_stopped_when_the_time_is_up_saves_and_goes_on_in_the_next_call(
@@ -239,9 +250,9 @@ def test_a_training_is_stopped_when_the_time_is_up_saves_and_goes_on_in_the_next
 
     with monkeypatch.context() as patch:
         patch.setattr(stories, "time", SimpleNamespace(monotonic=clock, sleep=time.sleep))
-        assert done(tmp_path, "baseline") == {"model.safetensors": "stopped"}
+        assert done(tmp_path) == {"model.safetensors": "stopped"}
     assert (tmp_path / "state").exists() and not (tmp_path / "model.safetensors").exists()
-    assert done(tmp_path, "baseline") == {"model.safetensors": "done", "late": "done"}
+    assert done(tmp_path) == {"model.safetensors": "done", "late": "done"}
 
 
 def test_what_is_brought_home_is_all_but_weights(tmp_path: Path) -> None:
