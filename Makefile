@@ -1,7 +1,7 @@
 # Two commands: `make demo` runs the default experiment, `make test` all tests. Both set up .venv first.
 PYTHON ?= python3
 CORES ?= all
-# Nearly all other jobs wait for the baseline, so it has several threads. Two take 0.64 of the time of one.
+# Nearly all other jobs wait for the baseline, so it has several threads.
 ALONE := $(shell test "$$(getconf _NPROCESSORS_ONLN)" -ge 8 && echo 4 || echo 2)
 PAIR ?= en-ru
 BIN := .venv/bin

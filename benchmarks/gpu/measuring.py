@@ -7,7 +7,7 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -24,8 +24,9 @@ from heads.base.targets import Target
 from heads.config.trainings import GatesSettings, LengthSettings, ModelSettings, TrainingSettings
 from heads.model.shape import unpruned_shape
 from heads.model.transformer import Transformer
-from heads.text.batches import Pairs
-from heads.text.special_ids import EOS
+from heads.text.batches import Batch, Pairs
+from heads.text.packed import Packed
+from heads.text.special_ids import EOS, PAD
 from heads.text.vocabulary import Tokens
 from heads.training.devices import label_of
 from heads.training.job import frozen_beside, pruning_of
@@ -140,6 +141,12 @@ def random_pairs(sizes: Sizes, folder: Path, text: Path | None = None) -> Pairs:
         sides.append(Tokens(folder / name))
     one, other = sides
     return Pairs(one, other, 150)
+
+
+def share_of_padding(batches: Iterable[Batch | Packed]) -> float:
+    """The share of padding among all positions in the source and target of batches for a translator."""
+    sides = [ids for batch in batches if isinstance(batch, Packed) for ids in (batch.source, batch.target_output)]
+    return sum(int((ids == PAD).sum()) for ids in sides) / sum(map(len, sides))
 
 
 def new_model(sizes: Sizes) -> Transformer:

@@ -17,7 +17,7 @@ from unittest.mock import patch
 
 import standin
 import torch
-from measuring import FULL, SMALL, Sizes, new_training, random_pairs
+from measuring import FULL, SMALL, Sizes, new_training, random_pairs, share_of_padding
 from torch import nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -26,7 +26,6 @@ from heads.analysis.lrp import steps
 from heads.model import attention
 from heads.text.batches import Pairs
 from heads.text.packed import Packed, Spans
-from heads.text.special_ids import PAD
 from heads.training import cross_entropy, devices
 
 standin.register()
@@ -65,6 +64,7 @@ def on_no_device() -> Iterator[FakeTensorMode]:
     """Within the block, `DEVICE` is treated as a GPU, and what moves there has no content."""
 
     def there(module: nn.Module, device: torch.device) -> nn.Module:
+        """Give a module parameters and buffers without content, on the device."""
         with mode:
             for part in module.modules():
                 for name, value in part.named_parameters(recurse=False):
@@ -121,17 +121,6 @@ def by_family(names: Mapping[str, int]) -> dict[str, int]:
     return found | {"rest": sum(names.values()) - sum(found.values())}
 
 
-def padding(sizes: Sizes, pairs: Pairs) -> float:
-    """The share of padding in the batches of some updates."""
-    places = filled = 0
-    for members in pairs.epoch(sizes.batch_tokens[0], 1, 0)[:SAMPLE_UPDATES]:
-        batch = pairs.for_training(members, devices.SUBWORDS_MULTIPLE["cuda"])
-        assert isinstance(batch, Packed)
-        for ids in (batch.source, batch.target_output):
-            places, filled = places + len(ids), filled + int((ids == PAD).sum())
-    return filled / places
-
-
 def main() -> None:
     """Print both tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -145,7 +134,9 @@ def main() -> None:
                 found = counted(sizes, pairs, scope, optimizer)
                 told = [optimizer, scope or "none", sum(found.values()), *by_family(found).values()]
                 print("\t".join(map(str, told)), flush=True)
-        print(f"padding\t{100 * padding(sizes, pairs):.2f} %")
+        updates = pairs.epoch(sizes.batch_tokens[0], 1, 0)[:SAMPLE_UPDATES]
+        filled = share_of_padding(pairs.for_training(one, devices.SUBWORDS_MULTIPLE["cuda"]) for one in updates)
+        print(f"padding\t{100 * filled:.2f} %")
 
 
 if __name__ == "__main__":

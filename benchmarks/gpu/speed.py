@@ -37,6 +37,7 @@ from measuring import (
     new_training,
     random_pairs,
     seconds,
+    share_of_padding,
     wait,
     write,
 )
@@ -45,10 +46,9 @@ from torch.profiler import ProfilerActivity, profile
 from train import operations
 
 from heads.text.batches import Pairs
-from heads.text.packed import Packed
 from heads.text.special_ids import BOS, EOS, PAD
 from heads.training.devices import pick
-from heads.training.loop import Training, Update
+from heads.training.loop import Training
 from heads.translation.beam_search import beam_search
 
 ROOT = Path(__file__).parents[2]
@@ -68,13 +68,6 @@ def rates(sizes: Sizes, device: torch.device) -> list[dict[str, Any]]:
     moved = 2 * block.numel() * block.element_size()
     rate = moved / seconds(lambda: other.copy_(block), device, 12)
     return [*rows, {"what": "copies, bytes read and written", "unit": "GB/s", "rate": rate / 1e9}]
-
-
-def share_of_padding(updates: list[Update]) -> float:
-    """The share of padding among all positions in source and target batches."""
-    batches = [batch for _, batches in updates for batch in batches if isinstance(batch, Packed)]
-    places = sum(len(batch.source) + len(batch.target_input) for batch in batches)
-    return sum(int((ids == PAD).sum()) for batch in batches for ids in (batch.source, batch.target_output)) / places
 
 
 def updates_timed(training: Training, sizes: Sizes) -> dict[str, Any]:
@@ -99,7 +92,7 @@ def updates_timed(training: Training, sizes: Sizes) -> dict[str, Any]:
         "ms an update": 1000 * spent / len(seen),
         "ms until its loss is read": 1000 * read / len(seen),
         "model TFLOP/s": operations(training.model, pairs, members) / spent / 1e12,
-        "padding": share_of_padding(seen),
+        "padding": share_of_padding(batch for _, batches in seen for batch in batches),
         "GiB": memory(device),
     }
 
@@ -149,6 +142,7 @@ def marian_step(sizes: Sizes, pairs: Pairs, device: torch.device) -> Callable[[N
     adam = torch.optim.Adam(model.parameters(), lr=1e-4, fused=True)
 
     def step(members: NDArray[np.int64]) -> float:
+        """Update the weights on these pairs; returns their share of padding."""
         batch = pairs.batch(members).to(device)
         with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"):
             logits = model(

@@ -61,6 +61,7 @@ class Story:
         ordered: dict[Job, None] = {}
 
         def add(job: Job) -> None:
+            """Add a job after those that it needs."""
             for path in job.inputs:
                 if path in missing and path in makes:
                     add(makes[path])

@@ -144,7 +144,7 @@ class Examples(Pairs):
         return len(members)
 
     def for_training(self, members: NDArray[np.int64], multiple: int) -> Batch:  # noqa: ARG002
-        """The same batch as for evaluation: padding is a small part of it, as examples are few and models small."""
+        """The same padded batch as for evaluation, as one state of each example becomes its answer."""
         return self.batch(members)
 
     def batch(self, members: NDArray[np.int64]) -> Batch:
