@@ -91,7 +91,9 @@ class TrainingSettings(Closed):
         "of its gradients are lost",
     )
     precision: Annotated[str, one_of("fp32", "bf16")] = setting(
-        "bf16", "of matrix products in training, if that is faster on this processor; all else fp32. Alternative: fp32"
+        "bf16",
+        "of products in training, if faster on this processor, and of states on a GPU; weights are fp32. "
+        "Alternative: fp32",
     )
     evaluate_every: Count = setting(2048, "updates between two evaluations on dev [repo: checkpoint every 2048]")
     dev_bleu_sentences: CountOrZero = setting(

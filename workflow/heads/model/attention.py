@@ -100,7 +100,8 @@ class Attention(nn.Module):
         if spans is None:
             return [self.split(part) for part in found.chunk(maps, -1)]
         if taken_by_flash(found, self.head_width):
-            return list(found.view(len(found), maps, self.heads, self.head_width).unbind(1))
+            each = found.chunk(maps, -1) if maps > 1 else [found]
+            return [part.unflatten(-1, (self.heads, self.head_width)) for part in each]
         return spans.spread(found, maps, self.heads)
 
     def project(self, states: Tensor, spans: Spans | None = None) -> KeyValues:

@@ -108,7 +108,8 @@ class Embedding(nn.Module):
 
     def at(self, ids: Tensor, signals: Tensor) -> Tensor:
         """States [B, Q, D] of ids [B, Q] with these position signals [Q, D]."""
-        states: Tensor = self.norm(self.vectors(ids) * self.factor + signals)
+        summed = (self.vectors(ids) * self.factor + signals).to(self.subwords.weight.dtype)
+        states: Tensor = self.norm(summed)
         return states
 
     def forward(self, ids: Tensor, first_position: int = 0, spans: Spans | None = None) -> Tensor:

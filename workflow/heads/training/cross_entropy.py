@@ -12,7 +12,7 @@ from torch import Tensor
 
 from heads.model.linear import ROWS, compiled_by_size, filled, multiplied, weight_gradient
 
-CHUNK = {"cpu": 2**20, "cuda": 2**27}
+CHUNK = {"cpu": 2**20, "cuda": 2**28}
 """Number of logits held at once, by device type: what fits into a core's cache, or fills a GPU."""
 LEAST_TOKENS = 256
 """Minimum of tokens at once: each part is added to the matrix's gradient, which grows with the vocabulary."""

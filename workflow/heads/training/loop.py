@@ -23,7 +23,6 @@ from heads.base.pool import ahead
 from heads.config.trainings import LengthSettings
 from heads.model.encoder import Encoder
 from heads.model.sublayers import Gates
-from heads.model.transformer import Transformer
 from heads.pruning.gates import TrainableGates
 from heads.pruning.penalty import Penalty
 from heads.text.batches import Batch, Pairs, cut
@@ -31,7 +30,8 @@ from heads.text.packed import Packed
 from heads.training.checkpointing import Unfinished
 from heads.training.cross_entropy import smoothed_cross_entropy
 from heads.training.devices import SUBWORDS_MULTIPLE, products_dtype
-from heads.training.losses import Losses, beginning, drift
+from heads.training.half import HALF, HalfCopy, halved
+from heads.training.losses import Losses, beginning, drift, states_and_answers
 from heads.training.optimizers import Optimizers
 from heads.training.schedule import TrainingPlan
 
@@ -79,6 +79,8 @@ class Training:
                 module.requires_grad_(requires_grad=False)
         gates, gate_rate = (pruning.gates.parameters(), pruning.learning_rate) if pruning else ((), 0.0)
         self.first = beginning(self.model, plan.device)
+        by_half = self.dtype is HALF and plan.device.type != "cpu" and self.first is None
+        self.half = HalfCopy(self.model) if by_half else None
         self.optimizers = Optimizers(model, settings, gates, gate_rate, self.dtype, plan.new)
 
     def seed_dropout(self) -> None:
@@ -143,11 +145,16 @@ class Training:
         processes = self.plan.processes
         answers = self.pairs.answers(members)
         total = torch.zeros((), device=self.plan.device)
+        if self.half:
+            self.half.refresh()
+            gates = halved(gates)
         for number, batch in enumerate(batches):
             loss = self.loss_sum(batch, gates) / answers
             # The gates' graph is shared by all micro-batches, so it must outlive all but the last.
             loss.backward(retain_graph=gates is not None and number < len(batches) - 1)
             total += loss.detach()
+            if self.half:
+                self.half.give_gradients()
         processes.sum_gradients(self.optimizers.parameters())
         return processes.sum(total)
 
@@ -160,8 +167,9 @@ class Training:
         if self.first is not None:
             assert isinstance(batch, Batch)
             return drift(model, self.first, batch, gates).sum()
-        with torch.autocast(self.plan.device.type, torch.bfloat16, enabled=self.dtype is torch.bfloat16):
-            states, wanted = answers_of(model, batch, gates)
+        # A processor that has bf16 is fast in products alone.
+        with torch.autocast("cpu", HALF, enabled=self.dtype is HALF and self.half is None):
+            states, wanted = states_and_answers(self.half.model if self.half else model, batch, gates)
         return smoothed_cross_entropy(
             states.float(), model.projection.weight, model.projection.bias, wanted, smoothing, self.dtype
         )
@@ -212,16 +220,6 @@ class Training:
         self.best = math.inf if facts["best"] is None else facts["best"]
         if not self.plan.processes.first:  # the saved state is the first process's
             self.seed_dropout()
-
-
-def answers_of(model: Encoder, batch: Batch | Packed, gates: Gates | None) -> tuple[Tensor, Tensor]:
-    """A model's states [N, D] at the places of all answers of a batch, and the answers [N]: subwords or labels."""
-    if isinstance(batch, Batch):  # examples, with one answer each
-        states = model(batch.source, batch.source_mask, batch.target_input, gates)
-        return states.flatten(0, 1), batch.target_output.flatten()
-    assert isinstance(model, Transformer)
-    states = model.packed(batch, gates)
-    return states[: batch.real], batch.target_output[: batch.real]
 
 
 def train(training: Training, evaluate: Evaluate, unfinished: Unfinished) -> dict[str, Any]:

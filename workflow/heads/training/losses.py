@@ -8,7 +8,9 @@ from torch import Tensor, nn
 
 from heads.model.encoder import Encoder
 from heads.model.sublayers import Gates
+from heads.model.transformer import Transformer
 from heads.text.batches import Batch
+from heads.text.packed import Packed
 
 
 class Losses:
@@ -55,3 +57,13 @@ def drift(model: nn.Module, first: Encoder, batch: Batch, gates: Gates | None) -
     found: Tensor = model(*given, gates)
     cosines: Tensor = (found * wanted).sum(-1)[:, 0]
     return 1 - cosines
+
+
+def states_and_answers(model: Encoder, batch: Batch | Packed, gates: Gates | None) -> tuple[Tensor, Tensor]:
+    """A model's states [N, D] at the places of all answers of a batch, and the answers [N]: subwords or labels."""
+    if isinstance(batch, Batch):  # examples, with one answer each
+        states = model(batch.source, batch.source_mask, batch.target_input, gates)
+        return states.flatten(0, 1), batch.target_output.flatten()
+    assert isinstance(model, Transformer)
+    states = model.packed(batch, gates)
+    return states[: batch.real], batch.target_output[: batch.real]
