@@ -23,8 +23,8 @@ from heads.pruning.gates import HeadGates
 from heads.pruning.penalty import Penalty
 from heads.text.batches import Batch, Pairs, make_batch
 from heads.text.vocabulary import Tokens
-from heads.training.loop import Pruning, Training
-from heads.training.schedule import TrainingPlan
+from heads.training.loop import Training
+from heads.training.schedule import Pruning, TrainingPlan
 from last_words import pytest_sessionfinish  # noqa: F401 - a hook
 
 LONG = ("slurm", "workflow", "faults")

@@ -58,7 +58,7 @@ SETTINGS: dict[str, Any] = {
                  "optimizer": "adam", "adam_beta1": 0.9, "adam_beta2": 0.98, "adam_epsilon": 1e-9,
                  "learning_rate": STANDSTILL, "learning_rate_scale": 0.0, "warmup_updates": 5, "decay_share": 0.0,
                  "rewarm_updates": 0, "precision": "fp32", "evaluate_every": 1, "dev_bleu_sentences": 0},
-    "baseline": {"updates": 4, "patience": 0, "average_last": 1, "average_every": 1, "keep_at": []},
+    "baseline": {"updates": 4, "patience": 0, "average_last": 1, "average_every": 1, "minutes": 0.0, "keep_at": []},
     "gates": {"updates": 2, "average_last": 1, "average_every": 1, "gate_learning_rate": STANDSTILL, "record_every": 1,
               "settled_share": 0.0,
               "hard_concrete": {"temperature": 0.33, "low": -0.1, "high": 1.1, "log_alpha_init": 3.0},

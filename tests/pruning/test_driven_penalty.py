@@ -15,7 +15,8 @@ from heads.model.checkpoint import load_tensors, save_tensors
 from heads.model.shape import ModelShape
 from heads.pruning.gates import HeadGates, TrainableGates, budgets_of
 from heads.pruning.penalty import DrivenPenalty, Penalty, gates_and_penalty
-from heads.training.loop import Pruning, Training
+from heads.training.loop import Training
+from heads.training.schedule import Pruning
 
 Shape = Callable[..., ModelShape]
 NewGates = Callable[[str], HeadGates]

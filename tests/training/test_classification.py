@@ -21,9 +21,9 @@ from heads.text.vocabulary import Vocabulary
 from heads.training.checkpointing import Unfinished
 from heads.training.evaluation import classification
 from heads.training.job import frozen_beside
-from heads.training.loop import Pruning, Training, train
+from heads.training.loop import Training, train
 from heads.training.optimizers import hidden_matrices
-from heads.training.schedule import TrainingPlan
+from heads.training.schedule import Pruning, TrainingPlan
 from killed_trainings import Killed, assert_same, killed
 from tiny_examples import write_examples
 

@@ -37,5 +37,8 @@ def run(arguments: argparse.Namespace) -> str:
     torch.manual_seed(arguments.seed)
     training = settings_of(arguments, TrainingSettings, "training")
     length = settings_of(arguments, UnprunedSettings, "baseline")
-    run_job(job, model_of(shape), training, length, start="baseline", updates_before=0, keep_at=length.keep_at)
+    run_job(
+        job, model_of(shape), training, length, start="baseline", updates_before=0, keep_at=length.keep_at,
+        seconds=60 * length.minutes,
+    )  # fmt: skip
     return label_of(job.device)

@@ -12,6 +12,7 @@ from heads.model.folder import model_of
 from heads.model.shape import check_answers, shape_of
 from heads.training.devices import label_of
 from heads.training.job import pruning_of, run_job
+from heads.training.pace import as_long
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -23,7 +24,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> str:
     """Train a new model with gates for as long as models from scratch; no part is frozen."""
     job = job_of(arguments, gates=arguments.heads, gates_log=arguments.gates_log)
-    length = settings_of(arguments, ScratchSettings, "scratch").model_copy(update={"patience": 0})
+    from_scratch = settings_of(arguments, ScratchSettings, "scratch").model_copy(update={"patience": 0})
+    length = as_long(from_scratch, arguments.unpruned)
     settings = settings_of(arguments, GatesSettings, "gates").model_copy(update={"updates": length.updates})
     training = length.trained_by(settings_of(arguments, TrainingSettings, "training"))
     shape = shape_of(arguments.unpruned)

@@ -12,6 +12,7 @@ from heads.model.head_removal import pruned_shape, read_open_heads
 from heads.model.shape import check_answers, shape_of
 from heads.training.devices import label_of
 from heads.training.job import run_job
+from heads.training.pace import as_long
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -28,7 +29,7 @@ def run(arguments: argparse.Namespace) -> str:
     check_answers(unpruned, arguments.unpruned)
     shape = pruned_shape(unpruned, read_open_heads(arguments.heads, unpruned))
     torch.manual_seed(arguments.seed)
-    settings = settings_of(arguments, ScratchSettings, "scratch")
+    settings = as_long(settings_of(arguments, ScratchSettings, "scratch"), arguments.unpruned)
     training = settings.trained_by(settings_of(arguments, TrainingSettings, "training"))
     start = f"scratch {sorted(shape.live_heads.items())}"
     run_job(job, model_of(shape), training, settings, start=start, updates_before=0)

@@ -43,6 +43,10 @@ def check_together(name: str, experiment: Mapping[str, Any], config: Mapping[str
             f"{training['learning_rate_scale']}: set the latter to 0, or take the former out."
         )
     length = experiment["baseline"]["fine_tuning_updates"] or experiment["baseline"]["updates"]
+    if experiment["baseline"]["keep_at"] and experiment["baseline"]["minutes"]:
+        raise UserError(
+            f"{where}.baseline.keep_at names updates, and baseline.minutes leaves open how many there are: drop one."
+        )
     late = [update for update in experiment["baseline"]["keep_at"] if update > length]
     if late:
         raise UserError(f"{where}.baseline.keep_at has {late[0]}, but the training ends before that: take it out.")
@@ -86,6 +90,8 @@ def _check_import(where: str, baseline: Mapping[str, Any]) -> None:
     for key in ("fine_tuning_updates", "decoder", "labels", "prefix", "source_language", "target_language"):
         if baseline[key] and not baseline["pretrained"]:
             raise UserError(f"{where}.baseline.{key} needs baseline.pretrained: name a model there, or take it out.")
+    if baseline["minutes"] and baseline["pretrained"]:
+        raise UserError(f"{where}.baseline.minutes is for a model trained here: give fine_tuning_updates in its place.")
     if baseline["decoder"] and not baseline["fine_tuning_updates"]:
         raise UserError(
             f"{where}.baseline.decoder makes new weights, which are untrained: say under fine_tuning_updates for how "

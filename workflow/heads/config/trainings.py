@@ -120,11 +120,13 @@ class UnprunedSettings(LengthSettings):
     """How the unpruned model is trained, and the updates after which its weights are kept as checkpoints."""
 
     updates: Count = setting(200000, 'OURS: the paper gives no number, the scripts say "stop manually" [repo]')
+    minutes: AtLeastZero = setting(
+        0.0, "OURS: at most; its first 250 updates decide how many of `updates` fit in; 0: all"
+    )
     patience: CountOrZero = setting(20, "OURS: stop after this many evaluations without a better dev loss; 0: never")
     average_last: Count = setting(
         5,
-        "OURS: number of last states averaged, also after an early stop; average_npz.py exists, but the number is not "
-        "stated [repo]; 1: none",
+        "OURS: number of last states averaged, also after an early stop; theirs is not stated [repo]; 1: none",
     )
     average_every: Count = setting(2048, "updates between two of these states")
     keep_at: Annotated[tuple[Count, ...], EachOnce] = setting(

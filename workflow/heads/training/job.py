@@ -29,9 +29,9 @@ from heads.training.checkpointing import Follower, Unfinished, fingerprint
 from heads.training.devices import pick
 from heads.training.distributed import Processes, joined, launch
 from heads.training.evaluation import classification, evaluation, fidelity
-from heads.training.loop import Evaluate, Pruning, Training, train
+from heads.training.loop import Evaluate, Training, train
 from heads.training.optimizers import NO_NEW_WEIGHTS, NewWeights
-from heads.training.schedule import TrainingPlan
+from heads.training.schedule import Pruning, TrainingPlan
 from heads.translation.text_scores import tokeniser_of
 
 
@@ -115,14 +115,16 @@ def run_job(
     pruning: Pruning | None = None,
     pretrained: bool = False,
     new: NewWeights = NO_NEW_WEIGHTS,
+    seconds: float = 0.0,
 ) -> None:
     """Train a model and write the job's outputs. Raises UserError if the loss is not finite.
 
     start: says what the training starts from. pretrained: the model was trained elsewhere, for updates that are not
-    counted; its facts say so, and that it was grown if some of its weights are new. Only the first process returns.
+    counted; its facts say so, and that it was grown if some of its weights are new. seconds: see `TrainingPlan`. Only
+    the first process returns.
     """
     pairs = read_pairs(job.data, "train", settings.max_subwords, labelled=model.shape.alone)
-    plan = TrainingPlan(settings, length, job.seed, updates_before, job.device, keep_at, job.processes, new)
+    plan = TrainingPlan(settings, length, job.seed, updates_before, job.device, keep_at, job.processes, new, seconds)
     training = Training(model, pairs, plan, pruning)
     unfinished = _taken_up(job, start)
     if pairs.left_out:

@@ -11,20 +11,17 @@ import math
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor, nn
+from torch import Tensor
 
 from heads.base.pool import ahead
-from heads.config.trainings import LengthSettings
 from heads.model.encoder import Encoder
 from heads.model.sublayers import Gates
-from heads.pruning.gates import TrainableGates
-from heads.pruning.penalty import Penalty
 from heads.text.batches import Batch, Pairs, cut
 from heads.text.packed import Packed
 from heads.training.checkpointing import Unfinished
@@ -33,7 +30,8 @@ from heads.training.devices import SUBWORDS_MULTIPLE, products_dtype
 from heads.training.half import HALF, HalfCopy, halved
 from heads.training.losses import Losses, beginning, drift, states_and_answers
 from heads.training.optimizers import Optimizers
-from heads.training.schedule import TrainingPlan
+from heads.training.pace import TimeLimit
+from heads.training.schedule import Pruning, TrainingPlan, averaged
 
 Update = tuple[NDArray[np.int64], list[Batch | Packed]]
 """The pairs of an update, and the micro-batches of this process, on the CPU."""
@@ -43,20 +41,6 @@ AHEAD = 2
 """Number of updates whose batches are prepared while a GPU works on another one."""
 Evaluate = Callable[[Encoder, Gates | None], dict[str, float]]
 """Scores a model, with binary gates if it has any, on held-out data; must return `dev_loss`."""
-
-
-@dataclass(frozen=True, slots=True)
-class Pruning:
-    """What fine-tuning with gates adds to a training."""
-
-    gates: TrainableGates
-    penalty: Penalty
-    learning_rate: float
-    record_every: int
-    updates: int
-    """Number of updates in which the gates learn; afterwards they are those of the finished model."""
-    frozen: tuple[nn.Module, ...]
-    """Parts of the model that do not learn: all of the decoder when only the encoder is pruned."""
 
 
 class Training:
@@ -174,6 +158,10 @@ class Training:
             states.float(), model.projection.weight, model.projection.bias, wanted, smoothing, self.dtype
         )
 
+    def end_at(self, updates: int) -> None:
+        """End after this many updates; a learning rate that falls until the end falls faster."""
+        self.plan = replace(self.plan, length=self.plan.length.model_copy(update={"updates": updates}))
+
     def stop_early(self, dev_loss: float) -> bool:
         """Whether the dev loss has not improved for as many evaluations as the settings allow (0: never stop)."""
         self.waited = 0 if dev_loss < self.best else self.waited + 1
@@ -197,7 +185,8 @@ class Training:
         if self.plan.device.type == "cuda":
             tensors["random.cuda"] = torch.cuda.get_rng_state(self.plan.device)
         best = None if math.isinf(self.best) else self.best
-        return tensors, {"update": self.update, "best": best, "waited": self.waited}
+        end = self.plan.length.updates
+        return tensors, {"update": self.update, "updates": end, "best": best, "waited": self.waited}
 
     def fits(self, tensors: dict[str, Tensor]) -> bool:
         """Whether a state has the parameters of this training; one from another version of the code may not."""
@@ -217,6 +206,7 @@ class Training:
         if self.plan.device.type == "cuda":
             torch.cuda.set_rng_state(tensors["random.cuda"], self.plan.device)
         self.update, self.waited = facts["update"], facts["waited"]
+        self.end_at(facts.get("updates", self.plan.length.updates))
         self.best = math.inf if facts["best"] is None else facts["best"]
         if not self.plan.processes.first:  # the saved state is the first process's
             self.seed_dropout()
@@ -228,14 +218,14 @@ def train(training: Training, evaluate: Evaluate, unfinished: Unfinished) -> dic
     Writes a log line for every evaluation. Returns the number of updates and the scores of the final weights, with
     which the model is left in evaluation mode.
     """
-    plan, pruning = training.plan, training.pruning
+    plan, pruning, limit = training.plan, training.pruning, TimeLimit(training.plan.seconds)
     if plan.processes.first:
         unfinished.resume(training)
     plan.processes.broadcast(0.0)  # the others wait until here: the first one may have cleaned up
     if not plan.processes.first:
         unfinished.resume(training)
     clock, tokens = time.monotonic(), 0
-    stopped = training.update >= plan.length.updates or 0 < plan.length.patience <= training.waited
+    stopped = training.update >= training.plan.length.updates or 0 < plan.length.patience <= training.waited
     scores: dict[str, float] = {}
     with closing(training.prepared(training.update)) as updates:
         while not stopped:
@@ -243,7 +233,11 @@ def train(training: Training, evaluate: Evaluate, unfinished: Unfinished) -> dic
             members, batches = next(updates)
             row = training.step(members, batches)
             tokens += int(training.pairs.source.lengths[members].sum()) + len(members)
-            number, last = training.update, training.update == plan.length.updates
+            if (left := limit.updates_left(training.update, training.losses)) is not None:
+                fitting = training.update + int(plan.processes.broadcast(left))
+                training.end_at(min(plan.length.updates, fitting))
+            end = training.plan.length.updates
+            number, last = training.update, training.update == end
             if pruning and (number % pruning.record_every == 0 or number == 1 or last):
                 unfinished.record_gates(number, pruning.gates, pruning.penalty.lam.tolist())
             if number % plan.training.evaluate_every == 0 or last:
@@ -251,7 +245,7 @@ def train(training: Training, evaluate: Evaluate, unfinished: Unfinished) -> dic
                 row["source_tokens_per_second"] = round(tokens / (time.monotonic() - clock))
                 numbers = {name: value.item() if isinstance(value, Tensor) else value for name, value in row.items()}
                 scores = evaluate_once(training, evaluate)
-                unfinished.log({"update": number, "updates": plan.length.updates, **numbers, **scores})
+                unfinished.log({"update": number, "updates": end, **numbers, **scores})
                 stopped = training.stop_early(scores["dev_loss"]) or last
                 clock, tokens = time.monotonic(), 0
             keep(training, unfinished)
@@ -260,7 +254,9 @@ def train(training: Training, evaluate: Evaluate, unfinished: Unfinished) -> dic
         scores = {}
     # A training ends with an evaluation, which is of its final weights unless they are averaged now.
     final = scores or evaluate_once(training, evaluate)
-    return {"updates": training.update, "total_updates": plan.updates_before + training.update, **final}
+    facts = {"updates": training.update, "total_updates": plan.updates_before + training.update, **final}
+    cut = plan.length.updates - training.plan.length.updates
+    return facts | ({"updates_cut": cut} if cut else {})
 
 
 def keep(training: Training, unfinished: Unfinished) -> None:
@@ -273,12 +269,6 @@ def keep(training: Training, unfinished: Unfinished) -> None:
         training.losses.read()
         unfinished.keep_moment(number, training.model)
     unfinished.save_when_due(training)
-
-
-def averaged(update: int, length: LengthSettings) -> bool:
-    """Whether weights after an update may be among the last snapshots, which are averaged; a stop may come early."""
-    every, last = length.average_every, length.average_last
-    return last > 1 and update % every == 0 and (length.patience > 0 or update > length.updates - last * every)
 
 
 def evaluate_once(training: Training, evaluate: Evaluate) -> dict[str, float]:
