@@ -9,11 +9,11 @@ BIN := .venv/bin
 .PHONY: demo demo-full firefox firefox-grown firefox-scratch bert nli multi30k news pretrained test check checks quick tests format settings
 
 demo: .venv/run-installed
-	@$(BIN)/python -m heads progress --cores $(CORES) -- --set-threads baseline=$(ALONE)
+	@$(BIN)/python -m heads progress --expect demo --alone $(ALONE) --cores $(CORES) -- --set-threads baseline=$(ALONE)
 
 # The same and more models: from scratch, with given numbers of heads, and with heads chosen by other methods.
 demo-full: .venv/run-installed
-	@$(BIN)/python -m heads progress --cores $(CORES) -- --configfile config/demo-full.yaml
+	@$(BIN)/python -m heads progress --expect demo --cores $(CORES) -- --configfile config/demo-full.yaml
 
 # The other half of Michel et al.: a small model that classifies pairs of sentences that the grammar writes.
 nli: .venv/run-installed

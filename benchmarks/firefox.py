@@ -13,7 +13,7 @@ from tempfile import TemporaryDirectory
 
 import torch
 from torch import Tensor, nn
-from train import random_pairs, training_of
+from train import training_of
 
 from heads.base.files import read_yaml
 from heads.config.settings import merged, resolve, section
@@ -23,6 +23,7 @@ from heads.model.linear import multiplied, weight_gradient
 from heads.model.transformer import Transformer
 from heads.text.batches import Pairs
 from heads.training.loop import Training
+from heads.training.trial import random_pairs
 from heads.translation.from_firefox import model_of_firefox, read_firefox
 
 UPDATES, WARM = 8, 2

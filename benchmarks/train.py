@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from safetensors.numpy import save_file
 
 from heads.base.files import read_yaml
 from heads.base.targets import Target
@@ -22,26 +21,12 @@ from heads.model.encoder import Encoder
 from heads.model.shape import unpruned_shape
 from heads.model.transformer import Transformer
 from heads.text.batches import Pairs
-from heads.text.special_ids import EOS
-from heads.text.vocabulary import Tokens
 from heads.training.job import frozen_beside, pruning_of
 from heads.training.loop import Training
 from heads.training.schedule import TrainingPlan
+from heads.training.trial import random_pairs
 
-SENTENCES, SHORTEST, LONGEST, UPDATES, WARM = 4000, 8, 20, 40, 3
-
-
-def random_pairs(bpe: BpeSettings, folder: Path, shortest: int = SHORTEST, longest: int = LONGEST) -> Pairs:
-    """Sentences of random subwords, with lengths drawn uniformly."""
-    generator, sides = np.random.default_rng(1), []
-    for side, subwords in (("source", bpe.source_subwords), ("target", bpe.target_subwords)):
-        lengths = generator.integers(shortest, longest + 1, SENTENCES)
-        ids = generator.integers(EOS + 1, subwords, int(lengths.sum())).astype(np.int32)
-        path = folder / f"{side}.safetensors"
-        save_file({"ids": ids, "offsets": np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)}, path)
-        sides.append(Tokens(path))
-    source, target = sides
-    return Pairs(source, target, longest)
+UPDATES, WARM = 40, 3
 
 
 def operations(model: Encoder, pairs: Pairs, members: np.ndarray) -> float:

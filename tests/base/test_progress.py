@@ -17,16 +17,17 @@ from types import SimpleNamespace
 from typing import cast
 
 import pytest
+import yaml
 from snakemake_interface_logger_plugins.common import LogEvent
 
 from heads.base import progress as module
-from heads.base.files import UserError, write_lines, write_tsv
+from heads.base.files import UserError, read_yaml, write_lines, write_text, write_tsv
 from heads.base.progress import Progress, clock, follow, show, tick
 from heads.cli.progress import run
 
 PLAN = {"baseline": 1, "gates": 3, "scratch": 2, "selected": 2, "encode": 6, "total": 14}
 UPDATES = {"baseline": 2000, "gates": 400, "scratch": 2400}
-WHOLE = 2000 + 3 * 400 + 2 * 2400 + 2 * 400 + 6 * 40
+WHOLE = 2000 + 3 * 400 + 2 * 2400 + 2 * 400 + 6 * 15
 """Total work planned; a model selected by another method is trained for as long as gates."""
 
 
@@ -80,7 +81,7 @@ def test_the_line_tells_share_jobs_time_left_and_what_is_to_be_trained(progress:
         "[2:00]    0%  0/14 jobs  time left not known yet  to train: 1 baseline, 3 gates, 2 scratch, 2 selected"
     )
     finish(progress, encode=6, baseline=1, gates=1)
-    done = 6 * 40 + 2000 + 400
+    done = 6 * 15 + 2000 + 400
     left = 120.4 * (WHOLE - done) / done
     assert progress.line() == (
         f"[2:00]   {100 * done / WHOLE:.0f}%  8/14 jobs  about {clock(left)} left  "
@@ -93,7 +94,7 @@ def test_the_line_tells_share_jobs_time_left_and_what_is_to_be_trained(progress:
 def test_no_time_is_told_by_the_pace_of_what_comes_before_the_first_training(progress: Progress) -> None:
     progress.read(event(LogEvent.RUN_INFO, stats={"baseline": 1, "encode": 6, "total": 7}))
     finish(progress, encode=6)
-    assert "   11%  6/7 jobs  time left not known yet  to train: 1 baseline" in progress.line()  # 240 of 2,240
+    assert "    4%  6/7 jobs  time left not known yet  to train: 1 baseline" in progress.line()  # 90 of 2,090
     progress.read(event(LogEvent.RUN_INFO, stats={"encode": 24, "total": 24}))
     assert "6/24 jobs  about 6:01 left" in progress.line()
 
@@ -104,10 +105,29 @@ def test_trainings_that_run_now_count_by_their_last_update_and_old_logs_do_not(p
     log_of(progress, "demo/scratch/all/lam-0.1/seed-1", 600, of=2400, age=250)
     log_of(progress, "demo/scratch/all/lam-0.2/seed-1", 2000, of=2400, age=400)
     log_of(progress, "demo/gates/all/lam-1/seed-1", of=400)
-    share = (6 * 40 + 2000 + 250 + 600) / WHOLE
+    share = (6 * 15 + 2000 + 250 + 600) / WHOLE
     line = progress.line()
     assert line.startswith(f"[2:00]   {share:.0%}  7/14 jobs  about {clock(120.4 * (1 - share) / share)} left  ")
     assert line.endswith("now: demo/gates/all/lam-0/seed-1 250/400; demo/scratch/all/lam-0.1/seed-1 600/2400")
+
+
+@pytest.mark.parametrize(("cores", "rest"), [(2, (3 * 400 + 6 * 15 + 460) / 2), (8, 460)], ids=str)
+def test_the_time_is_told_before_the_first_job_by_the_pace_of_updates(
+    progress: Progress, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], cores: int, rest: float
+) -> None:
+    """The baseline has its own pace and nothing beside it; no number of cores makes the longest job shorter."""
+    monkeypatch.setenv(module.PACE, f"0.5 0.3 {cores}")
+    begun = Progress(progress.results)
+    begun.read(event(LogEvent.RUN_INFO, stats={"baseline": 1, "gates": 3, "encode": 6, "ablation": 1, "total": 11}))
+    seconds = 2000 * 0.3 + 0.5 * rest
+    assert capsys.readouterr().out == f"On this machine this takes about {round(seconds / 60)} minutes.\n"
+    assert f"  about {clock(seconds)} left  " in begun.line()
+    finish(begun, encode=6)
+    now = time.monotonic()
+    monkeypatch.setattr(time, "monotonic", lambda: now + 61)
+    assert f"  about {clock(seconds - 61)} left  " in begun.line()
+    begun.read(event(LogEvent.RUN_INFO, stats={"total": 0}))
+    assert capsys.readouterr().out == ""
 
 
 def test_a_training_that_a_run_did_not_ask_for_neither_counts_nor_is_told(progress: Progress) -> None:
@@ -229,7 +249,7 @@ def test_snakemake_itself_draws_the_line_on_a_terminal_and_clears_it(
         r"\[0:\d\d\] +\d+%  \d/[03] jobs  (time left not known yet|about \d+:\d\d left)(  to train: 1 gates)?"
     )
     assert all(told.fullmatch(line) for line in lines[1:-1]), lines
-    assert re.search(r"   8%  1/3 jobs  time left not known yet  to train: 1 gates", seen)  # 40 of 40 + 40 + 400
+    assert re.search(r"   3%  1/3 jobs  time left not known yet  to train: 1 gates", seen)  # 15 of 15 + 15 + 400
 
 
 @pytest.mark.parametrize(("seconds", "said"), [(2, "\r\033[Kone\r\033[Ktwo\r\033[K"), (30, "one\ntwo\n")])
@@ -289,13 +309,37 @@ def test_columns_that_no_model_has_are_not_shown(results: Path, capsys: pytest.C
     assert capsys.readouterr().out.split("\n")[0].split() == [name for name in module.SHOWN if name not in lacking]
 
 
+def test_the_updates_of_an_experiment_are_timed_before_snakemake_begins(
+    results: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In a process of its own, with the sizes of that experiment: a model ten times as wide takes far longer."""
+    config = read_yaml(Path(__file__).parents[2] / "config.yaml")
+    small = {"batch_tokens": 200, "micro_batch_tokens": 200}
+    for name, width in (("narrow", 8), ("wide", 400)):
+        config["experiments"][name] = {
+            "bpe": {"source_subwords": 50, "target_subwords": 50},
+            "model": {"layers": 1, "heads": 2, "width": width, "feedforward": 2 * width},
+            "training": small,
+        }
+    write_text(results.parent / "config.yaml", yaml.safe_dump(config))
+    monkeypatch.chdir(results.parent)
+    told: list[str | None] = []
+    monkeypatch.setattr(module, "follow", lambda words: told.append(os.environ.pop(module.PACE, None)))
+    for name in ("narrow", "wide"):
+        run(Namespace(expect=name, alone=2, cores="3", snakemake=[]))
+    narrow, wide = (list(map(float, (told[call] or "").split())) for call in (0, 2))
+    assert narrow[2] == wide[2] == 3
+    assert 0 < 2 * narrow[0] < wide[0] < 60 and narrow[1] > 0
+    assert told[1] is told[3] is None, "the report says nothing of it"
+
+
 def test_a_run_is_snakemake_to_the_end_then_its_report_then_the_table(
     results: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     pruning_table(results)
     asked: list[list[str]] = []
     monkeypatch.setattr(module, "follow", asked.append)
-    run(Namespace(cores="5", snakemake=["--config", "run=[demo]"]))
+    run(Namespace(expect=None, alone=1, cores="5", snakemake=["--config", "run=[demo]"]))
     first = ["--logger", "heads", "--max-jobs-per-timespan", "1000/5s", "--cores", "5", "--config", "run=[demo]"]
     assert asked == [first, [*first, "--report", str(results / "report.html")]]
     said = capsys.readouterr().out

@@ -95,7 +95,7 @@ def test_every_make_target_of_the_readme_does_what_it_is_for(command: str) -> No
     last = done.stdout.replace("\\\n", "").splitlines()[-1]
     target, *given = shlex.split(command)[1:]
     expected = {
-        "demo": " -m heads progress --cores ",
+        "demo": " -m heads progress --expect demo ",
         "test": " -m pytest ",
         "multi30k": "--config 'run=[multi30k]'",
         "news": "--config 'run=[news-en-",

@@ -1,12 +1,14 @@
 """The progress of Snakemake, for a person: one line with what remains, and the pruning table at the end.
 
 Work is measured in updates. How many a training has, and how many are done, is read from the logs of trainings, and
-guessed while there are none; every other job counts as a few. The time left is estimated from the pace so far.
+guessed while there are none; every other job counts as some. The time left is estimated from the pace so far, or first
+from that of a few updates that were timed before.
 
 Snakemake runs as a process of its own, whose output goes to a log. The line is drawn in that process, by the logger
 plugin `snakemake_logger_plugin_heads`, from the events that Snakemake passes to such plugins.
 """
 
+import os
 import signal
 import subprocess
 import sys
@@ -20,8 +22,15 @@ from pathlib import Path
 from heads.base.files import UserError, read_jsonl, read_tsv
 from heads.base.names import REFERENCES
 
-OTHER_JOB = 40
-"""The weight of a job that is not a training, in updates of a training."""
+OTHER_JOBS = {"ablation": 460, "speed": 390, "parser_model": 380, "lrp": 250, "masking_curve": 180}
+OTHER_JOB = 15
+"""The weight of a job that is not a training, in updates of a training: as measured in the demo, of these rules and of
+any other.
+"""
+FIRST = "baseline"
+"""The rule that nearly all others wait for."""
+PACE = "HEADS_PACE"
+"""Environment variable with the seconds of an update with one thread and with those of `FIRST`, and the cores."""
 
 TRAININGS = {
     "baseline": ("baseline", 1500),
@@ -49,6 +58,7 @@ class Progress:
         self.planned: Counter[str] = Counter()
         self.rules: dict[int, str] = {}
         self.finished: Counter[str] = Counter()
+        self.pace = [float(word) for word in os.environ.get(PACE, "").split()]
 
     def read(self, record: LogRecord) -> None:
         """Record one event of Snakemake: the plan, the start of a job with its rule, or a job that succeeded."""
@@ -56,6 +66,10 @@ class Progress:
         match event.get("event"):
             case "run_info":
                 self.planned = Counter({rule: jobs for rule, jobs in event["stats"].items() if rule != "total"})
+                if self.pace and self.planned:
+                    print(
+                        f"On this machine this takes about {max(1, round(self.expected() / 60))} minutes.", flush=True
+                    )
             case "job_info":
                 self.rules[event["jobid"]] = event["rule_name"]
             case "job_finished":
@@ -64,12 +78,19 @@ class Progress:
     def weight(self, rule: str) -> int:
         """The weight of one job of a rule, in updates; for a training, as logged by any one of that rule."""
         if rule not in TRAININGS:
-            return OTHER_JOB
+            return OTHER_JOBS.get(rule, OTHER_JOB)
         folder, guess = TRAININGS[rule]
         for path in self.results.glob(f"*/{folder}/**/train.jsonl"):
             if records := read_jsonl(path):
                 return int(records[-1]["updates"])
         return guess
+
+    def expected(self) -> float:
+        """Seconds from the first job to the last by the pace of updates alone, before anything is known."""
+        one, first, cores = self.pace
+        work = {rule: self.weight(rule) * count for rule, count in self.planned.items()}
+        alone = work.pop(FIRST, 0)
+        return alone * first + one * max([sum(work.values()) / cores, *map(self.weight, work)])
 
     def running(self) -> Iterator[tuple[str, int, int]]:
         """Name, updates done and updates planned of every training that wrote to its log recently."""
@@ -91,7 +112,8 @@ class Progress:
         # Jobs before a training take longer than their weight, so their pace says nothing about trainings.
         begun = bool(trainings) or any(finished[rule] for rule in TRAININGS) or not planned.keys() & TRAININGS.keys()
         known = begun and share > 0.03
-        left = f"about {clock(seconds * (1 - share) / share)} left" if known else "time left not known yet"
+        guess = self.expected() - seconds if self.pace and not known else seconds * (1 - share) / max(share, 1e-9)
+        left = f"about {clock(max(guess, 0.0))} left" if known or self.pace else "time left not known yet"
         rest = [f"{n - finished[r]} {r}" for r, n in planned.items() if r in TRAININGS and n > finished[r]]
         now = "; ".join(f"{name} {update}/{updates}" for name, update, updates in trainings)
         jobs = f"{sum(finished.values())}/{sum(planned.values())} jobs"
@@ -104,6 +126,13 @@ class Progress:
 def clock(seconds: float) -> str:
     """Seconds as minutes and seconds."""
     return f"{int(seconds) // 60}:{int(seconds) % 60:02d}"
+
+
+def timed(experiment: str, alone: int, cores: str) -> str:
+    """The content of `PACE` for an experiment, timed by a process that ends before Snakemake begins."""
+    words = [sys.executable, "-m", "heads.training.trial", experiment, "1", str(alone)]
+    seconds = subprocess.run(words, check=True, capture_output=True, text=True).stdout.split()
+    return " ".join([*seconds, str(len(os.sched_getaffinity(0))) if cores == "all" else cores])
 
 
 def follow(words: list[str]) -> None:

@@ -1,6 +1,7 @@
 """Run Snakemake with a progress line, and print the pruning table at the end."""
 
 import argparse
+import os
 import time
 
 from heads.base import progress
@@ -13,15 +14,22 @@ once for each job that has ended: half a minute of computing for 200 jobs. Every
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the flags."""
     parser.add_argument("--cores", default="2", help="cores for Snakemake")
+    parser.add_argument(
+        "--expect", metavar="EXPERIMENT", help="first time a few of its updates, to tell how long it takes"
+    )
+    parser.add_argument("--alone", type=int, default=1, help="threads of the baseline, which is trained alone")
     parser.add_argument("snakemake", nargs="*", help="further arguments for Snakemake, after --")
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Run Snakemake with a progress line, make the report, and print the results and where they are."""
     progress.RESULTS.mkdir(exist_ok=True)
+    if arguments.expect:
+        os.environ[progress.PACE] = progress.timed(arguments.expect, arguments.alone, arguments.cores)
     started = time.monotonic()
     words = ["--logger", "heads", "--max-jobs-per-timespan", LIMIT, "--cores", arguments.cores, *arguments.snakemake]
     progress.follow(words)
+    os.environ.pop(progress.PACE, None)
     print(f"done in {progress.clock(time.monotonic() - started)}", flush=True)
     report = progress.RESULTS / "report.html"
     progress.follow([*words, "--report", str(report)])
