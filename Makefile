@@ -6,7 +6,7 @@ ALONE := $(shell test "$$(getconf _NPROCESSORS_ONLN)" -ge 8 && echo 4 || echo 2)
 PAIR ?= en-ru
 BIN := .venv/bin
 
-.PHONY: demo demo-full firefox firefox-grown firefox-scratch bert nli multi30k news pretrained test check checks quick tests format settings
+.PHONY: demo demo-full firefox firefox-grown firefox-scratch paper-size bert nli multi30k news pretrained test check checks quick tests format settings
 
 demo: .venv/run-installed
 	@$(BIN)/python -m heads progress --expect demo --alone $(ALONE) --cores $(CORES) -- --set-threads baseline=$(ALONE)
@@ -59,7 +59,8 @@ pretrained: .venv/run-installed
 # The translator in Firefox, from the package that is installed with it, fine-tuned on its own translations of the text
 # SOURCE, or else of the documentation of Python packages. With {dev,test}.{en,pt}.gz, with references, in TEXT, the
 # experiment is larger: six and six lambdas and two seeds.
-TEXTS = [{source: "$(TEXT)/$(1).$(firstword $(subst -, ,$(PAIR))).gz", target: "$(TEXT)/$(1).$(lastword $(subst -, ,$(PAIR))).gz"}]
+ONE_TEXT = [{source: "$(1).$(firstword $(subst -, ,$(PAIR))).gz", target: "$(1).$(lastword $(subst -, ,$(PAIR))).gz"}]
+MEASURED_ON = $(if $(TREES),trees: "$(TREES)"$(comma)) $(if $(TEXT),dev: $(call ONE_TEXT,$(TEXT)/dev)$(comma) test: $(call ONE_TEXT,$(TEXT)/test))
 SOURCE_pt-en = results/corpora/firefox-en-pt/train.target.txt
 READ = $(or $(SOURCE),$(SOURCE_$(PAIR)))
 DISTILLED = $(if $(SOURCE)$(SENTENCES),train: [{distilled_by: "firefox/$(PAIR)"$(comma) \
@@ -76,7 +77,21 @@ firefox: CORPUS = firefox
 firefox: AT_LENGTH = $(if $(TEXT),--configfile config/firefox-full.yaml)
 $(FIREFOX): .venv/run-installed
 	@$(BIN)/python -m heads progress --cores $(CORES) -- $(AT_LENGTH) --config 'run=[$@-$(PAIR)]' \
-	  'corpora={$(CORPUS)-$(PAIR): {$(DISTILLED) $(if $(TREES),trees: "$(TREES)"$(comma)) $(if $(TEXT),dev: $(call TEXTS,dev)$(comma) test: $(call TEXTS,test))}}'
+	  'corpora={$(CORPUS)-$(PAIR): {$(DISTILLED) $(MEASURED_ON)}}'
+
+# On a GPU, a Transformer of the paper's size, trained on Firefox's translations of 600,000 sentences of SOURCE, made in
+# eight parts so that several can be made at once; or on those in TRANSLATED.en.gz and TRANSLATED.pt.gz. With HOURS=0.3,
+# the unpruned model is trained for a third of that time; else for UPDATES.
+paper-size: PAIR = en-pt
+paper-size: UPDATES = $(if $(HOURS),200000,5700)
+PIECE = {distilled_by: firefox/$(PAIR)$(comma) sentences: $(2)$(comma) after: $(shell echo $$(($(1) * $(2))))$(comma) source: "$(SOURCE)"}
+PIECES = $(foreach part,0 1 2 3 4 5 6 7,$(call PIECE,$(part),$(shell echo $$(($(or $(SENTENCES),600000) / 8))))$(comma))
+IN_PARTS = $(if $(TRANSLATED),train: $(call ONE_TEXT,$(TRANSLATED))$(comma),$(if $(SOURCE),train: [$(PIECES)]$(comma)))
+paper-size: .venv/run-installed
+	@$(BIN)/python -m heads progress --expect paper-size-$(PAIR) --needs-gpu --alone $(ALONE) --cores $(CORES) -- --profile profiles/gpu \
+	  --config 'run=[paper-size-$(PAIR)]' 'corpora={firefox-big-$(PAIR): {$(IN_PARTS) $(MEASURED_ON)}}' \
+	  'experiments={paper-size-$(PAIR): {baseline: {updates: $(UPDATES)$(if $(HOURS),$(comma) minutes: $(shell awk 'BEGIN {print 20 * $(HOURS)}'))}, \
+	  scratch: {updates: $(shell echo $$(($(UPDATES) + 600)))}}}'
 
 # MiniLM, a pretrained BERT of 72 heads, from the package that is installed with it: fine-tuned and pruned on the
 # grammar's pairs; on SICK's, with {train,dev,test}.tsv.gz in the folder TEXT; with TASK=grammar-sick on the grammar's,

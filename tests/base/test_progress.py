@@ -320,17 +320,26 @@ def test_the_updates_of_an_experiment_are_timed_before_snakemake_begins(
             "bpe": {"source_subwords": 50, "target_subwords": 50},
             "model": {"layers": 1, "heads": 2, "width": width, "feedforward": 2 * width},
             "training": small,
+            "baseline": {"updates": 36000},
         }
     write_text(results.parent / "config.yaml", yaml.safe_dump(config))
     monkeypatch.chdir(results.parent)
     told: list[str | None] = []
     monkeypatch.setattr(module, "follow", lambda words: told.append(os.environ.pop(module.PACE, None)))
     for name in ("narrow", "wide"):
-        run(Namespace(expect=name, alone=2, cores="3", snakemake=[]))
+        run(Namespace(expect=name, needs_gpu=False, alone=2, cores="3", snakemake=[]))
     narrow, wide = (list(map(float, (told[call] or "").split())) for call in (0, 2))
     assert narrow[2] == wide[2] == 3
     assert 0 < 2 * narrow[0] < wide[0] < 60 and narrow[1] > 0
     assert told[1] is told[3] is None, "the report says nothing of it"
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1, 2, 3, 4})
+    assert module.timed("narrow", 1, "all").split()[2:] == ["5"]
+    with pytest.raises(
+        UserError, match=r"^wide needs a GPU, and torch sees none: here the 36000 updates of .* hours\.$"
+    ) as said:
+        module.timed("wide", 1, "all", needs_gpu=True)
+    hours = int(str(said.value).split()[-2])
+    assert 0.2 * wide[0] < hours / 10 < 5 * wide[0]
 
 
 def test_a_run_is_snakemake_to_the_end_then_its_report_then_the_table(
@@ -339,7 +348,7 @@ def test_a_run_is_snakemake_to_the_end_then_its_report_then_the_table(
     pruning_table(results)
     asked: list[list[str]] = []
     monkeypatch.setattr(module, "follow", asked.append)
-    run(Namespace(expect=None, alone=1, cores="5", snakemake=["--config", "run=[demo]"]))
+    run(Namespace(expect=None, needs_gpu=False, alone=1, cores="5", snakemake=["--config", "run=[demo]"]))
     first = ["--logger", "heads", "--max-jobs-per-timespan", "1000/5s", "--cores", "5", "--config", "run=[demo]"]
     assert asked == [first, [*first, "--report", str(results / "report.html")]]
     said = capsys.readouterr().out

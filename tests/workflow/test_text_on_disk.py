@@ -7,7 +7,9 @@ import gzip
 import re
 import shlex
 import subprocess
+import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -259,3 +261,62 @@ def test_firefox_is_measured_at_length_on_a_text_with_references_and_within_an_h
     short = resolve(config)[name]["sweep"]
     assert [len(short["lambdas"][scope]) for scope in ("enc_self", "all")] == [3, 3] and short["seeds"] == [1]
     assert "--configfile" not in words_for_snakemake("firefox", f"PAIR={pair}")
+
+
+def laid_over(*given: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What `make paper-size` lays over the corpus and the experiment."""
+    words = words_for_snakemake("paper-size", *given)
+    assert words[:2] == ["--profile", "profiles/gpu"] and "run=[paper-size-en-pt]" in words
+    corpora, experiments = (
+        yaml.safe_load(word.partition("=")[2]) for word in words if word.startswith(("corpora=", "experiments="))
+    )
+    resolved = resolve(merged(configuration(), {"corpora": corpora, "experiments": experiments}))
+    return corpora["firefox-big-en-pt"], resolved["paper-size-en-pt"]
+
+
+@pytest.mark.parametrize(("given", "sentences"), [([], 600_000), (["SENTENCES=4000"], 4000)])
+def test_the_text_of_a_model_of_the_papers_size_is_translated_in_parts_that_are_the_whole_text(
+    given: list[str], sentences: int
+) -> None:
+    corpus, experiment = laid_over("SOURCE=a.gz", "TEXT=mine", "TREES=b.conllu", *given)
+    ends = [0]
+    for part in corpus["train"]:
+        assert part == {
+            "distilled_by": "firefox/en-pt", "source": "a.gz", "after": ends[-1], "sentences": sentences // 8
+        }  # fmt: skip
+        ends.append(part["after"] + part["sentences"])
+    assert len(ends) == 9 and ends[-1] == sentences
+    assert corpus["test"] == [{"source": "mine/test.en.gz", "target": "mine/test.pt.gz"}]
+    assert corpus["trees"] == "b.conllu"
+    assert (experiment["baseline"]["updates"], experiment["baseline"]["minutes"]) == (5700, 0)
+    assert experiment["scratch"]["updates"] == 5700 + experiment["gates"]["updates"]
+    assert experiment["model"] == configuration()["defaults"]["model"], "the paper's"
+
+
+def test_a_model_of_the_papers_size_is_trained_for_the_time_that_is_given_on_translations_that_are_there() -> None:
+    corpus, experiment = laid_over("TRANSLATED=mine/train", "HOURS=0.3")
+    assert corpus == {"train": [{"source": "mine/train.en.gz", "target": "mine/train.pt.gz"}]}
+    assert experiment["baseline"]["minutes"] == 6.0
+    assert experiment["scratch"]["updates"] - experiment["baseline"]["updates"] == experiment["gates"]["updates"]
+
+
+def test_a_model_of_the_papers_size_without_a_gpu_is_one_sentence_that_says_how_long_it_would_take() -> None:
+    told = shlex.split(
+        subprocess.run(
+            ["make", "paper-size", "-n", "--no-print-directory"],
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=60,
+        ).stdout.replace("\\\n", "")
+    )
+    done = subprocess.run(
+        [sys.executable, *told[1:]], cwd=ROOT, capture_output=True, text=True, check=False, timeout=600
+    )
+    assert done.returncode == 1 and done.stdout == ""
+    assert re.fullmatch(
+        r"\S.*paper-size-en-pt needs a GPU, and torch sees none: here the 5700 updates of its unpruned model alone "
+        r"would take about [1-9]\d* hours\.\n",
+        done.stderr,
+    )

@@ -8,6 +8,7 @@ Snakemake runs as a process of its own, whose output goes to a log. The line is 
 plugin `snakemake_logger_plugin_heads`, from the events that Snakemake passes to such plugins.
 """
 
+import json
 import os
 import signal
 import subprocess
@@ -128,11 +129,22 @@ def clock(seconds: float) -> str:
     return f"{int(seconds) // 60}:{int(seconds) % 60:02d}"
 
 
-def timed(experiment: str, alone: int, cores: str) -> str:
-    """The content of `PACE` for an experiment, timed by a process that ends before Snakemake begins."""
-    words = [sys.executable, "-m", "heads.training.trial", experiment, "1", str(alone)]
-    seconds = subprocess.run(words, check=True, capture_output=True, text=True).stdout.split()
-    return " ".join([*seconds, str(len(os.sched_getaffinity(0))) if cores == "all" else cores])
+def timed(experiment: str, alone: int, cores: str, *, needs_gpu: bool = False) -> str:
+    """The content of `PACE` for an experiment, timed by a process that ends before Snakemake begins.
+
+    Empty if there is a GPU. Raises UserError if it needs one, and there is none.
+    """
+    words = [sys.executable, "-m", "heads.training.trial", experiment, *(() if needs_gpu else "1"), str(alone)]
+    found = json.loads(subprocess.run(words, check=True, capture_output=True, text=True).stdout)
+    updates, seconds = found["updates"], found["seconds"]
+    if not seconds:
+        return ""
+    if needs_gpu:
+        raise UserError(
+            f"{experiment} needs a GPU, and torch sees none: here the {updates} updates of its unpruned model alone "
+            f"would take about {updates * seconds[0] / 3600:.0f} hours."
+        )
+    return " ".join([*map(str, seconds), str(len(os.sched_getaffinity(0))) if cores == "all" else cores])
 
 
 def follow(words: list[str]) -> None:

@@ -17,6 +17,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--expect", metavar="EXPERIMENT", help="first time a few of its updates, to tell how long it takes"
     )
+    parser.add_argument("--needs-gpu", action="store_true", help="end with one sentence if there is no GPU")
     parser.add_argument("--alone", type=int, default=1, help="threads of the baseline, which is trained alone")
     parser.add_argument("snakemake", nargs="*", help="further arguments for Snakemake, after --")
 
@@ -25,7 +26,9 @@ def run(arguments: argparse.Namespace) -> None:
     """Run Snakemake with a progress line, make the report, and print the results and where they are."""
     progress.RESULTS.mkdir(exist_ok=True)
     if arguments.expect:
-        os.environ[progress.PACE] = progress.timed(arguments.expect, arguments.alone, arguments.cores)
+        os.environ[progress.PACE] = progress.timed(
+            arguments.expect, arguments.alone, arguments.cores, needs_gpu=arguments.needs_gpu
+        )
     started = time.monotonic()
     words = ["--logger", "heads", "--max-jobs-per-timespan", LIMIT, "--cores", arguments.cores, *arguments.snakemake]
     progress.follow(words)

@@ -1,13 +1,15 @@
 """How long an update of an experiment takes on this machine, found out in seconds before the experiment is run.
 
-Run: python -m heads.training.trial EXPERIMENT THREADS... in a folder with config.yaml; prints seconds per update, for
-each number of threads.
+Run: python -m heads.training.trial EXPERIMENT THREADS... in the folder of the workflow; prints, as JSON, the updates of
+the baseline, and seconds per update, for each number of threads: none if there is a GPU, which would do them.
 """
 
+import json
 import sys
 import time
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import numpy as np
 import torch
@@ -15,7 +17,7 @@ from safetensors.numpy import save_file
 
 from heads.base.files import read_yaml
 from heads.base.names import SIDES
-from heads.config.settings import resolve, section
+from heads.config.settings import merged, resolve, section
 from heads.config.trainings import BaselineSettings, BpeSettings, ModelSettings, TrainingSettings
 from heads.model.shape import unpruned_shape
 from heads.model.transformer import Transformer
@@ -27,8 +29,10 @@ from heads.training.schedule import TrainingPlan
 
 SENTENCES, SHORTEST, LONGEST = 4000, 8, 20
 """Sentences of random subwords, about as long as the demo's."""
-UPDATES = 4
+UPDATES = 3
 """The first of which also reserves memory, and does not count."""
+MOST_TOKENS = 1024
+"""Source tokens of a timed update. How long a larger one takes is told by this many and half of them."""
 
 
 def random_pairs(bpe: BpeSettings, folder: Path, shortest: int = SHORTEST, longest: int = LONGEST) -> Pairs:
@@ -44,27 +48,46 @@ def random_pairs(bpe: BpeSettings, folder: Path, shortest: int = SHORTEST, longe
 
 
 def update_seconds(training: Training) -> float:
-    """The shortest time of a few updates in seconds."""
+    """The time of an update in seconds. An optimiser takes as long for few tokens as for many."""
+    wanted = training.plan.training.batch_tokens
+    if wanted <= MOST_TOKENS:
+        return shortest(training, wanted)
+    half, whole = (shortest(training, tokens) for tokens in (MOST_TOKENS // 2, MOST_TOKENS))
+    return whole + max(0.0, whole - half) * (wanted - MOST_TOKENS) / (MOST_TOKENS - MOST_TOKENS // 2)
+
+
+def shortest(training: Training, tokens: int) -> float:
+    """The shortest time in seconds of a few updates with so many source tokens each."""
     taken = []
-    for members in list(training.pairs.epoch(training.plan.training.batch_tokens, 1, 0))[:UPDATES]:
+    for members in training.pairs.epoch(tokens, 1, 0)[:UPDATES]:
         started = time.perf_counter()
         training.step(members)
         taken.append(time.perf_counter() - started)
     return min(taken[1:])
 
 
+def settings_of(experiment: str) -> dict[str, Any]:
+    """The settings of an experiment of this folder's workflow, which its Snakefile lays over one another."""
+    whole: dict[str, Any] = {}
+    for path in [*sorted(Path("config/experiments").glob("*.yaml")), Path("config.yaml")]:
+        whole = merged(whole, read_yaml(path))
+    return resolve(whole)[experiment]
+
+
 def main() -> None:
-    """Print the seconds of an update for each number of threads."""
-    settings = resolve(read_yaml(Path("config.yaml")))[sys.argv[1]]
+    """Print the facts."""
+    settings = settings_of(sys.argv[1])
     bpe, sizes = section(BpeSettings, settings["bpe"]), section(ModelSettings, settings["model"])
     model = Transformer(unpruned_shape(sizes, bpe.source_subwords, bpe.target_subwords)).train()
-    length = section(BaselineSettings, settings["baseline"])
-    plan = TrainingPlan(section(TrainingSettings, settings["training"]), length, 1, 0, torch.device("cpu"))
+    length, whole = section(BaselineSettings, settings["baseline"]), section(TrainingSettings, settings["training"])
+    seconds = []
     with TemporaryDirectory() as folder:
+        plan = TrainingPlan(whole, length, 1, 0, torch.device("cpu"))
         training = Training(model, random_pairs(bpe, Path(folder)), plan)
-        for threads in map(int, sys.argv[2:]):
+        for threads in () if torch.cuda.is_available() else map(int, sys.argv[2:]):
             torch.set_num_threads(threads)
-            print(update_seconds(training), flush=True)
+            seconds.append(update_seconds(training))
+    print(json.dumps({"updates": length.updates, "seconds": seconds}))
 
 
 if __name__ == "__main__":
