@@ -7,8 +7,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-from heads.base.files import read_yaml
-from heads.config.settings import merged
+from heads.config import settings
 from warm_python import warm_python
 
 ROOT = Path(__file__).parent.parent
@@ -22,11 +21,8 @@ def documents() -> str:
 
 
 def configuration(folder: Path = ROOT) -> dict[str, Any]:
-    """All settings of a checkout, as its Snakefile lays config.yaml over the files of config/experiments."""
-    whole: dict[str, Any] = {}
-    for file in [*sorted((folder / "config/experiments").glob("*.yaml")), folder / "config.yaml"]:
-        whole = merged(whole, read_yaml(file))
-    return whole
+    """All settings of a checkout."""
+    return settings.configuration(folder)
 
 
 PARTS = ("Snakefile", "config.yaml", "config", "workflow", "profiles", "envs")

@@ -332,6 +332,7 @@ def test_the_updates_of_an_experiment_are_timed_before_snakemake_begins(
     assert narrow[2] == wide[2] == 3
     assert 0 < 2 * narrow[0] < wide[0] < 60 and narrow[1] > 0
     assert told[1] is told[3] is None, "the report says nothing of it"
+    assert module.timed("unknown", 1, "all", needs_gpu=True) == "", "Snakemake says what is wrong"
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1, 2, 3, 4})
     assert module.timed("narrow", 1, "all").split()[2:] == ["5"]
     with pytest.raises(
@@ -340,6 +341,8 @@ def test_the_updates_of_an_experiment_are_timed_before_snakemake_begins(
         module.timed("wide", 1, "all", needs_gpu=True)
     hours = int(str(said.value).split()[-2])
     assert 0.2 * wide[0] < hours / 10 < 5 * wide[0]
+    write_text(results.parent / "config.yaml", yaml.safe_dump(config | {"experiment": {}}))
+    assert module.timed("narrow", 1, "all") == ""
 
 
 def test_a_run_is_snakemake_to_the_end_then_its_report_then_the_table(

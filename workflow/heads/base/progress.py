@@ -132,11 +132,11 @@ def clock(seconds: float) -> str:
 def timed(experiment: str, alone: int, cores: str, *, needs_gpu: bool = False) -> str:
     """The content of `PACE` for an experiment, timed by a process that ends before Snakemake begins.
 
-    Empty if there is a GPU. Raises UserError if it needs one, and there is none.
+    Empty if there is a GPU, or if the settings are wrong. Raises UserError if it needs a GPU, and there is none.
     """
     words = [sys.executable, "-m", "heads.training.trial", experiment, *(() if needs_gpu else "1"), str(alone)]
-    found = json.loads(subprocess.run(words, check=True, capture_output=True, text=True).stdout)
-    updates, seconds = found["updates"], found["seconds"]
+    said = subprocess.run(words, check=True, stdout=subprocess.PIPE, text=True).stdout
+    updates, seconds = json.loads(said) if said else (0, [])
     if not seconds:
         return ""
     if needs_gpu:

@@ -6,9 +6,10 @@ Snakefile, so kept light.
 
 import copy
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, TypeVar
 
-from heads.base.files import UserError, settings_given
+from heads.base.files import UserError, read_yaml, settings_given
 from heads.base.names import AUTO, CHOICE_SCOPE, CLASSIFICATION, KINDS_OF, TASK, TOKENIZE
 from heads.config.checks import check_together, sized_by_settings
 from heads.config.corpus_entries import LABELLED, check_corpus
@@ -75,6 +76,14 @@ def merged(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any
         else:
             result[key] = copy.deepcopy(value)
     return result
+
+
+def configuration(folder: Path) -> dict[str, Any]:
+    """All settings of a checkout, as its Snakefile lays config.yaml over the files of config/experiments."""
+    whole: dict[str, Any] = {}
+    for file in [*sorted((folder / "config/experiments").glob("*.yaml")), folder / "config.yaml"]:
+        whole = merged(whole, read_yaml(file))
+    return whole
 
 
 def resolve(config: Mapping[str, Any]) -> dict[str, dict[str, Any]]:

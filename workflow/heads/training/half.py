@@ -8,7 +8,6 @@ do in fairseq (Ott et al. 2019) and Megatron-LM.
 import copy
 
 import torch
-from torch import Tensor, nn
 
 from heads.model.encoder import Encoder
 from heads.model.sublayers import Gates
@@ -31,20 +30,12 @@ class HalfCopy:
     @torch.no_grad()
     def give_gradients(self) -> None:
         """Add the copy's gradients to those of the model, and clear them."""
-        learning = [(own, half) for own, half in self.pairs if half.grad is not None]
-        found = [torch.empty_like(own) for own, _ in learning]
-        torch._foreach_copy_(found, gradients([half for _, half in learning]))
-        for (own, half), gradient in zip(learning, found, strict=True):
+        learning = [(own, half, half.grad) for own, half in self.pairs if half.grad is not None]
+        found = [torch.empty_like(own) for own, _, _ in learning]
+        torch._foreach_copy_(found, [gradient for _, _, gradient in learning])
+        for (own, half, _), gradient in zip(learning, found, strict=True):
             half.grad = None
-            if own.grad is None:
-                own.grad = gradient
-            else:
-                own.grad += gradient
-
-
-def gradients(parameters: list[nn.Parameter]) -> list[Tensor]:
-    """The gradients of parameters that have one."""
-    return [each.grad for each in parameters if each.grad is not None]
+            own.grad = gradient if own.grad is None else own.grad + gradient
 
 
 def halved(gates: Gates | None) -> Gates | None:

@@ -1,7 +1,7 @@
 """How long an update of an experiment takes on this machine, found out in seconds before the experiment is run.
 
 Run: python -m heads.training.trial EXPERIMENT THREADS... in the folder of the workflow; prints, as JSON, the updates of
-the baseline, and seconds per update, for each number of threads: none if there is a GPU, which would do them.
+the baseline, and a list of seconds per update, for each number of threads: none if there is a GPU, which would do them.
 """
 
 import json
@@ -9,15 +9,14 @@ import sys
 import time
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
 import numpy as np
 import torch
 from safetensors.numpy import save_file
 
-from heads.base.files import read_yaml
+from heads.base.files import UserError
 from heads.base.names import SIDES
-from heads.config.settings import merged, resolve, section
+from heads.config.settings import configuration, resolve, section
 from heads.config.trainings import BaselineSettings, BpeSettings, ModelSettings, TrainingSettings
 from heads.model.shape import unpruned_shape
 from heads.model.transformer import Transformer
@@ -66,17 +65,12 @@ def shortest(training: Training, tokens: int) -> float:
     return min(taken[1:])
 
 
-def settings_of(experiment: str) -> dict[str, Any]:
-    """The settings of an experiment of this folder's workflow, which its Snakefile lays over one another."""
-    whole: dict[str, Any] = {}
-    for path in [*sorted(Path("config/experiments").glob("*.yaml")), Path("config.yaml")]:
-        whole = merged(whole, read_yaml(path))
-    return resolve(whole)[experiment]
-
-
 def main() -> None:
-    """Print the facts."""
-    settings = settings_of(sys.argv[1])
+    """Print the facts; nothing if the settings are wrong, of which Snakemake will say what is."""
+    try:
+        settings = resolve(configuration(Path()))[sys.argv[1]]
+    except (UserError, KeyError):
+        return
     bpe, sizes = section(BpeSettings, settings["bpe"]), section(ModelSettings, settings["model"])
     model = Transformer(unpruned_shape(sizes, bpe.source_subwords, bpe.target_subwords)).train()
     length, whole = section(BaselineSettings, settings["baseline"]), section(TrainingSettings, settings["training"])
@@ -87,7 +81,7 @@ def main() -> None:
         for threads in () if torch.cuda.is_available() else map(int, sys.argv[2:]):
             torch.set_num_threads(threads)
             seconds.append(update_seconds(training))
-    print(json.dumps({"updates": length.updates, "seconds": seconds}))
+    print(json.dumps([length.updates, seconds]))
 
 
 if __name__ == "__main__":
