@@ -87,11 +87,14 @@ paper-size: UPDATES = $(if $(HOURS),200000,5700)
 PIECE = {distilled_by: firefox/$(PAIR)$(comma) sentences: $(2)$(comma) after: $(shell echo $$(($(1) * $(2))))$(comma) source: "$(SOURCE)"}
 PIECES = $(foreach part,0 1 2 3 4 5 6 7,$(call PIECE,$(part),$(shell echo $$(($(or $(SENTENCES),600000) / 8))))$(comma))
 IN_PARTS = $(if $(TRANSLATED),train: $(call ONE_TEXT,$(TRANSLATED))$(comma),$(if $(SOURCE),train: [$(PIECES)]$(comma)))
+# A file, as all numbers inside braces of --config are text.
 paper-size: .venv/run-installed
-	@$(BIN)/python -m heads progress --expect paper-size-$(PAIR) --needs-gpu --alone $(ALONE) --cores $(CORES) -- --profile profiles/gpu \
-	  --config 'run=[paper-size-$(PAIR)]' 'corpora={firefox-big-$(PAIR): {$(IN_PARTS) $(MEASURED_ON)}}' \
-	  'experiments={paper-size-$(PAIR): {baseline: {updates: $(UPDATES)$(if $(HOURS),$(comma) minutes: $(shell awk 'BEGIN {print 20 * $(HOURS)}'))}, \
-	  scratch: {updates: $(shell echo $$(($(UPDATES) + 600)))}}}'
+	@mkdir -p results
+	@echo '{run: [paper-size-$(PAIR)], corpora: {firefox-big-$(PAIR): {$(IN_PARTS) $(MEASURED_ON)}}, \
+	  experiments: {paper-size-$(PAIR): {baseline: {updates: $(UPDATES)$(if $(HOURS),$(comma) minutes: $(shell awk 'BEGIN {printf "%.2f", 20 * $(HOURS)}'))}, \
+	  scratch: {updates: $(shell echo $$(($(UPDATES) + 600)))}}}}' | tr -d '\\\n' > results/paper-size.yaml
+	@$(BIN)/python -m heads progress --expect paper-size-$(PAIR) --needs-gpu --alone $(ALONE) --cores $(CORES) -- \
+	  --profile profiles/gpu --configfile results/paper-size.yaml
 
 # MiniLM, a pretrained BERT of 72 heads, from the package that is installed with it: fine-tuned and pruned on the
 # grammar's pairs; on SICK's, with {train,dev,test}.tsv.gz in the folder TEXT; with TASK=grammar-sick on the grammar's,

@@ -263,15 +263,33 @@ def test_firefox_is_measured_at_length_on_a_text_with_references_and_within_an_h
     assert "--configfile" not in words_for_snakemake("firefox", f"PAIR={pair}")
 
 
+def written(*given: str) -> str:
+    """The settings that `make paper-size` writes, and then gives to Snakemake."""
+    command = ["make", "paper-size", *given, "-n", "--no-print-directory"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True, timeout=60)
+    writing = done.stdout[done.stdout.index("echo ") : done.stdout.index(" > results/paper-size.yaml")]
+    assert words_for_snakemake("paper-size", *given)[-2:] == ["--configfile", "results/paper-size.yaml"]
+    return subprocess.run(["sh", "-c", writing], capture_output=True, text=True, check=True, timeout=60).stdout
+
+
 def laid_over(*given: str) -> tuple[dict[str, Any], dict[str, Any]]:
     """What `make paper-size` lays over the corpus and the experiment."""
-    words = words_for_snakemake("paper-size", *given)
-    assert words[:2] == ["--profile", "profiles/gpu"] and "run=[paper-size-en-pt]" in words
-    corpora, experiments = (
-        yaml.safe_load(word.partition("=")[2]) for word in words if word.startswith(("corpora=", "experiments="))
-    )
-    resolved = resolve(merged(configuration(), {"corpora": corpora, "experiments": experiments}))
-    return corpora["firefox-big-en-pt"], resolved["paper-size-en-pt"]
+    content = yaml.safe_load(written(*given))
+    assert content["run"] == ["paper-size-en-pt"]
+    resolved = resolve(merged(configuration(), content))
+    return content["corpora"]["firefox-big-en-pt"], resolved["paper-size-en-pt"]
+
+
+def test_snakemake_plans_a_model_of_the_papers_size(clone: Path) -> None:
+    for part in ("train", "dev", "test"):
+        compressed(clone / f"my texts/{part}.pt.gz", f"{part} in pt\n")
+    compressed(clone / "bank/learn.conllu.gz", TREE.format("learn"))
+    told = ["TRANSLATED=my texts/train", "TEXT=my texts", "TREES=bank/learn.conllu.gz", "HOURS=0.31"]
+    (clone / "laid.yaml").write_text(written(*told), encoding="utf-8")
+    said = snakemake(clone, "-n", "--profile", "profiles/gpu", "--configfile", "laid.yaml")
+    assert said.returncode == 0, said.stdout[-2000:]
+    jobs = dict(re.findall(r"^(\w+) +(\d+)$", said.stdout, re.MULTILINE))
+    assert (jobs["baseline"], jobs["gates"], jobs["scratch"]) == ("1", "8", "1")
 
 
 @pytest.mark.parametrize(("given", "sentences"), [([], 600_000), (["SENTENCES=4000"], 4000)])
@@ -301,16 +319,9 @@ def test_a_model_of_the_papers_size_is_trained_for_the_time_that_is_given_on_tra
 
 
 def test_a_model_of_the_papers_size_without_a_gpu_is_one_sentence_that_says_how_long_it_would_take() -> None:
-    told = shlex.split(
-        subprocess.run(
-            ["make", "paper-size", "-n", "--no-print-directory"],
-            cwd=ROOT,
-            capture_output=True,
-            text=True,
-            check=True,
-            timeout=60,
-        ).stdout.replace("\\\n", "")
-    )
+    command = ["make", "paper-size", "-n", "--no-print-directory"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True, timeout=60)
+    told = shlex.split(done.stdout.replace("\\\n", "").splitlines()[-1])
     done = subprocess.run(
         [sys.executable, *told[1:]], cwd=ROOT, capture_output=True, text=True, check=False, timeout=600
     )
