@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from heads.model.head_removal import attention_name
+from heads.model.head_removal import module_name
 from heads.model.shape import Head, ModelShape, full_heads
 from heads.model.sublayers import Gates
 from heads.model.transformer import Transformer
@@ -33,7 +33,7 @@ def with_useful_heads(model: Transformer, useful: Collection[Head] = USEFUL) -> 
     modules, width = dict(model.named_modules()), model.shape.head_width
     for kind, layer, head in model.shape.heads():
         place = model.shape.live_heads[kind][layer].index(head)
-        output = modules[f"{attention_name(kind, layer)}.output"]
+        output = modules[f"{module_name(kind, layer)}.output"]
         assert isinstance(output, torch.nn.Linear)
         columns = slice(place * width, (place + 1) * width)
         output.weight.data[:, columns] *= LOUD if (kind, layer, head) in useful else FAINT
@@ -148,7 +148,7 @@ def carry(model: Transformer, head: Head, offset: int, marks: dict[int, int]) ->
     kind, layer, number = head
     if number not in model.shape.live_heads[kind][layer]:
         return
-    attention = dict(model.named_modules())[attention_name(kind, layer)]
+    attention = dict(model.named_modules())[module_name(kind, layer)]
     first = model.shape.live_heads[kind][layer].index(number) * HEAD_WIDTH
     for pair in range(0, HEAD_WIDTH, 2):
         angle = offset * 10_000.0 ** (-pair / WIDTH)

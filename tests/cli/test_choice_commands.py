@@ -15,7 +15,7 @@ from heads.__main__ import main
 from heads.analysis.choices import MASKED_COLUMNS as MASKED
 from heads.base.files import read_lines, read_tsv, write_json, write_lines, write_tsv
 from heads.base.names import ATTENTIONS
-from heads.model.head_removal import attention_name
+from heads.model.head_removal import module_name
 from heads.model.shape import Head
 from heads.text.special_ids import EOS
 from heads.translation.beam_search import greedy
@@ -127,7 +127,7 @@ def without(known: Known, closed: set[Head]) -> list[str]:
     model = known_model()
     with torch.no_grad():
         for kind, layer, head in closed:
-            output = model.get_submodule(attention_name(kind, layer)).get_submodule("output").get_parameter("weight")
+            output = model.get_submodule(module_name(kind, layer)).get_submodule("output").get_parameter("weight")
             output[:, head * HEAD_WIDTH : (head + 1) * HEAD_WIDTH] = 0.0
     found = []
     for ids in known.ids("test", "source"):

@@ -14,7 +14,7 @@ from heads.analysis.ablation import gates_without
 from heads.base.files import read_tsv, write_lines, write_text, write_tsv
 from heads.base.names import ATTENTIONS
 from heads.model.checkpoint import save_tensors
-from heads.model.head_removal import attention_name
+from heads.model.head_removal import module_name
 from heads.model.shape import Head
 from heads.model.transformer import Transformer
 from heads.text.special_ids import EOS
@@ -221,7 +221,7 @@ def test_one_kind_of_attention_is_masked_by_itself(known: Known, curve: dict[tup
 
 def swapped(model: Transformer, kind: str, layer: int, first: int, second: int) -> Transformer:
     """The same model with two heads of a layer swapped."""
-    attention = dict(model.named_modules())[attention_name(kind, layer)]
+    attention = dict(model.named_modules())[module_name(kind, layer)]
     one, other = (slice(head * HEAD_WIDTH, (head + 1) * HEAD_WIDTH) for head in (first, second))
     with torch.no_grad():
         for name in ("query", "key", "value"):
@@ -235,7 +235,7 @@ def swapped(model: Transformer, kind: str, layer: int, first: int, second: int) 
 def without_the_last(model: Transformer) -> Transformer:
     """The model before its last known head has learnt anything."""
     kind, layer, head = KNOWN[3]
-    output = dict(model.named_modules())[f"{attention_name(kind, layer)}.output"]
+    output = dict(model.named_modules())[f"{module_name(kind, layer)}.output"]
     assert isinstance(output, torch.nn.Linear)
     with torch.no_grad():
         output.weight[:, head * HEAD_WIDTH : (head + 1) * HEAD_WIDTH] = 0

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from heads.base.files import UserError, write_tsv
 from heads.base.names import ATTENTIONS, SCOPES
 from heads.model.head_removal import COLUMNS as PRUNED_COLUMNS
-from heads.model.head_removal import attention_name, head_rows, open_heads_of, prune, pruned_shape, read_open_heads
+from heads.model.head_removal import head_rows, module_name, open_heads_of, prune, pruned_shape, read_open_heads
 from heads.model.shape import ModelShape, full_heads
 from heads.model.transformer import Transformer
 from heads.pruning.gates import COLUMNS as GATES_COLUMNS
@@ -46,6 +46,27 @@ def test_a_model_with_heads_removed_equals_the_one_with_them_masked(
     weights_of_a_head = 4 * 10 * 2  # query, key, value and output, each width x head width
     sizes = [sum(p.numel() for p in m.parameters()) for m in (model, smaller)]
     assert sizes[0] - sizes[1] == gone * weights_of_a_head
+
+
+UNITS = 7
+
+
+@pytest.mark.parametrize("norm", ["pre", "post"])
+def test_a_model_with_units_and_heads_removed_equals_the_one_with_them_masked(
+    tiny_model: Callable[..., Transformer], tiny_batch: Batch, norm: str
+) -> None:
+    model, batch = tiny_model(pre_norm=norm == "pre", feedforward=UNITS).float(), tiny_batch
+    stays = [[unit not in gone for unit in range(UNITS)] for gone in ([], range(UNITS), [0, 5, 6], [1])]
+    closed = {"enc_ffn": stays[:2], "dec_ffn": stays[2:], "enc_self": [[True, False, True], [False] * 3]}
+    smaller = prune(model, closed).double()
+    assert smaller.shape.live_units == {"enc_ffn": (7, 0), "dec_ffn": (4, 6)}
+    assert smaller.state_dict()["encoder.1.feedforward.inner.weight"].shape == (0, 10)
+    gates = {kind: [torch.tensor(layer).double() for layer in layers] for kind, layers in closed.items()}
+    masked = model.double()(batch.source, batch.source_mask, batch.target_input, gates)
+    removed = smaller(batch.source, batch.source_mask, batch.target_input)
+    torch.testing.assert_close(removed, masked, rtol=1e-10, atol=1e-10)
+    again = prune(smaller.float(), {"dec_ffn": [[True, False, True, True], [False] * 6]})
+    assert again.shape.live_units == {"enc_ffn": (7, 0), "dec_ffn": (3, 0)}
 
 
 def test_heads_keep_their_first_numbers_after_two_prunings_in_a_row(tiny_model: Callable[..., Transformer]) -> None:
@@ -95,7 +116,7 @@ def test_an_attention_module_is_found_by_its_name(tiny_model: Callable[..., Tran
     model = tiny_model()
     layer = (model.encoder if kind == "enc_self" else model.decoder)[1]
     expected = layer.cross_attention if kind == "dec_enc" else layer.self_attention
-    assert model.get_submodule(attention_name(kind, 1)) is expected
+    assert model.get_submodule(module_name(kind, 1)) is expected
 
 
 def table(kinds: tuple[str, ...] = ATTENTIONS) -> list[dict[str, str]]:

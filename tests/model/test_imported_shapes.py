@@ -62,14 +62,17 @@ def test_files_of_models_that_are_trained_here_tell_nothing_of_what_only_importe
         *("attention_biases", "activation", "positions", "scaled_embedding", "norm_epsilon"),
         *("tied_projection", "shared_embedding", "labels", "token_types", "max_positions", "embedding_norm"),
         *("decoder_past", "first_position", "start_subword", "first_subword", "fixed_bias", "pooling"),
-        "nameless_subwords",
+        *("nameless_subwords", "live_units"),
     }
     names = set(tiny_model().state_dict())
     assert {"source_embedding.subwords.weight", "target_embedding.subwords.weight", "projection.weight"} < names
     assert not [name for name in names if "attention" in name and name.endswith("bias")]
 
 
-CHANGES = [*({key: value} for key, value in IMPORTED.items()), {"scaled_embedding": False}, RECURRENT]
+CHANGES = [
+    *({key: value} for key, value in IMPORTED.items()),
+    *({"scaled_embedding": False}, RECURRENT, {"live_units": {"enc_ffn": (4, 0), "dec_ffn": (3, 7)}}),
+]
 
 
 @pytest.mark.parametrize("change", CHANGES)

@@ -9,6 +9,9 @@ ATTENTIONS = ("enc_self", "dec_self", "dec_enc")
 HEAD = ("attention", "layer", "head")
 """The columns that name a head in every table."""
 
+FEEDFORWARDS = ("enc_ffn", "dec_ffn")
+"""The feed-forward layers of the encoder and of the decoder, whose hidden units can be removed as heads can."""
+
 ATTENTION_LABELS = {
     "enc_self": "encoder self-attention",
     "dec_self": "decoder self-attention",

@@ -1,24 +1,30 @@
-"""Physical removal of heads: the model computes the same function with smaller matrices."""
+"""Physical removal of heads and hidden units: the model computes the same function with smaller matrices."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
 import torch
 
 from heads.base.files import UserError, read_tsv
-from heads.base.names import ATTENTIONS, HEAD, SCOPES, WITH_GATES
+from heads.base.names import ATTENTIONS, FEEDFORWARDS, HEAD, SCOPES, WITH_GATES
 from heads.base.runs import Run
 from heads.model.encoder import Encoder
 from heads.model.shape import Head, ModelShape
 
 Model = TypeVar("Model", bound=Encoder)
 OpenHeads = Mapping[str, Sequence[Sequence[bool]]]
-"""Whether to keep each live head of a model, by kind of attention and layer."""
+"""Whether to keep each live head of a model, by kind of attention and layer, or each unit of a feed-forward stack."""
 
 COLUMNS = (*HEAD, "open")
 TOLERANCE = 1e-9
 """Largest difference in float64 between the outputs of the pruned and the masked model: rounding only."""
+
+STACKS = {"enc": "encoder", "dec": "decoder"}
+MODULES = {"self": "self_attention", "enc": "cross_attention", "ffn": "feedforward"}
+MAPS: tuple[tuple[Sequence[str], str], ...] = ((("inner",), "outer"), (("query", "key", "value"), "output"))
+"""The linear maps that lose rows, and the one that loses columns, of a feed-forward network and of an attention."""
 
 MARKS = {"0": False, "1": True}
 WAY_OUT = "delete the table and run its stage again."
@@ -35,7 +41,12 @@ def pruned_shape(shape: ModelShape, open_heads: OpenHeads) -> ModelShape:
         )
         for kind in ATTENTIONS
     }
-    return ModelShape.from_dict({**shape.as_dict(), "live_heads": live})
+    units = {
+        stack: tuple(map(sum, open_heads[stack])) if stack in open_heads else shape.units(stack)
+        for stack in FEEDFORWARDS
+        if not open_heads.keys().isdisjoint(FEEDFORWARDS)
+    }
+    return replace(shape, live_heads=live, live_units=units or shape.live_units)
 
 
 def prune(model: Model, open_heads: OpenHeads) -> Model:
@@ -45,14 +56,16 @@ def prune(model: Model, open_heads: OpenHeads) -> Model:
     weights = dict(model.state_dict())
     for kind in open_heads:
         for layer, stays in enumerate(open_heads[kind]):
-            keep = torch.tensor([bool(stay) for stay in stays], dtype=torch.bool)
-            columns = keep.repeat_interleave(shape.head_width)
-            prefix = attention_name(kind, layer)
-            for part in ("query", "key", "value"):
+            columns = torch.tensor([bool(stay) for stay in stays], dtype=torch.bool)
+            if kind in ATTENTIONS:
+                columns = columns.repeat_interleave(shape.head_width)
+            inner, outer = MAPS[kind in ATTENTIONS]
+            prefix = module_name(kind, layer)
+            for part in inner:
                 for name in (f"{prefix}.{part}.weight", f"{prefix}.{part}.bias"):
                     if name in weights:
                         weights[name] = weights[name][columns]
-            weights[f"{prefix}.output.weight"] = weights[f"{prefix}.output.weight"][:, columns]
+            weights[f"{prefix}.{outer}.weight"] = weights[f"{prefix}.{outer}.weight"][:, columns]
     smaller.to(next(model.parameters())).load_state_dict(weights)
     return smaller.train(model.training)
 
@@ -82,10 +95,10 @@ def check_equal(model: Encoder, smaller: Encoder, open_heads: OpenHeads) -> None
         raise ArithmeticError(f"the outputs of the pruned and the masked model differ by {difference}")
 
 
-def attention_name(kind: str, layer: int) -> str:
-    """The name of an attention module inside a model."""
-    stack = "encoder" if kind == "enc_self" else "decoder"
-    return f"{stack}.{layer}.{'cross' if kind == 'dec_enc' else 'self'}_attention"
+def module_name(kind: str, layer: int) -> str:
+    """The name of an attention or a feed-forward network inside a model."""
+    stack, _, part = kind.partition("_")
+    return f"{STACKS[stack]}.{layer}.{MODULES[part]}"
 
 
 def open_heads_of(rows: Iterable[Mapping[str, str]], shape: ModelShape) -> dict[str, list[list[bool]]]:

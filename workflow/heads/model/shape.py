@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Collection, Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import MISSING, asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
 from heads.base.files import UserError, current_names, read_json
-from heads.base.names import ATTENTIONS, CLASSIFICATION, KINDS_OF, SCOPES, TRANSLATION
+from heads.base.names import ATTENTIONS, CLASSIFICATION, FEEDFORWARDS, KINDS_OF, SCOPES, TRANSLATION
 from heads.config.trainings import ModelSettings
 
 FACTS = "model.json"
@@ -77,6 +77,8 @@ class ModelShape:
     """How a sentence encoder makes one vector of its last states."""
     nameless_subwords: int = 0
     """Number of the last target ids, which have no subword: probabilities count them, translations never have them."""
+    live_units: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    """The number of hidden units left in the feed-forward network of each layer, by stack; empty: all `feedforward`."""
 
     def __post_init__(self) -> None:
         """Raise ValueError for unknown names and for contradictory settings."""
@@ -94,6 +96,9 @@ class ModelShape:
             raise ValueError("a shared embedding needs source and target vocabularies of the same size")
         if self.pooling not in POOLINGS[: len(POOLINGS) if self.embeds else 1]:
             raise ValueError(f"unknown pooling {self.pooling}, or pooling in a model that embeds no sentences")
+        layers = dict(zip(FEEDFORWARDS, (self.encoder_layers, self.decoder_layers), strict=True))
+        if self.live_units and {stack: len(units) for stack, units in self.live_units.items()} != layers:
+            raise ValueError("live_units must name the units of every layer of both stacks")
         if not 0 <= self.nameless_subwords < max(1, self.target_subwords):
             raise ValueError("some ids of the target vocabulary must have a subword")
 
@@ -151,6 +156,11 @@ class ModelShape:
         """Number of layers that have this kind of attention, with heads or without."""
         return len(self.live_heads[kind])
 
+    def units(self, stack: str) -> tuple[int, ...]:
+        """Number of hidden units in the feed-forward network of each layer of a stack, such as `enc_ffn`."""
+        layers = self.encoder_layers if stack == FEEDFORWARDS[0] else self.decoder_layers
+        return self.live_units[stack] if self.live_units else (self.feedforward,) * layers
+
     def all_heads(self) -> tuple[Head, ...]:
         """All heads of the original model, in the order of all tables and figures."""
         return tuple(
@@ -172,7 +182,7 @@ class ModelShape:
 
     def as_dict(self) -> dict[str, Any]:
         """The shape as a dictionary for JSON, without fields after `attention_dropout` that have their defaults."""
-        plain = {field.name: field.default for field in fields(self)[IMPORTED:]}
+        plain = {each.name: {} if each.default is MISSING else each.default for each in fields(self)[IMPORTED:]}
         return {key: value for key, value in asdict(self).items() if key not in plain or value != plain[key]}
 
     @classmethod
@@ -180,10 +190,12 @@ class ModelShape:
         """The shape written by `as_dict`."""
         live = {kind: tuple(tuple(layer) for layer in content["live_heads"][kind]) for kind in ATTENTIONS}
         # Models older than this setting had the same dropout for attention weights as for everything else.
-        return cls(**{"attention_dropout": content["dropout"], **current_names(content), "live_heads": live})
+        units = {stack: tuple(layers) for stack, layers in content.get("live_units", {}).items()}
+        facts = {"attention_dropout": content["dropout"], **current_names(content)}
+        return cls(**{**facts, "live_heads": live, "live_units": units})
 
 
-IMPORTED = [field.name for field in fields(ModelShape)].index("attention_biases")
+IMPORTED = [each.name for each in fields(ModelShape)].index("attention_biases")
 """Index of the first field that files name only where it differs from its default."""
 
 

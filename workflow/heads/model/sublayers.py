@@ -22,7 +22,10 @@ from heads.model.ssru import Ssru
 from heads.text.packed import Spans
 
 Gates = Mapping[str, Sequence[Tensor]]
-"""For each gated kind of attention, one tensor [H] per layer, in the order of the layer's live heads."""
+"""For each gated kind of attention, one tensor [H] per layer, in the order of the layer's live heads.
+
+Of a feed-forward stack, such as `enc_ffn`, one tensor per layer with a factor on each hidden unit.
+"""
 ACTIVATIONS: Mapping[str, Callable[[Tensor], Tensor]] = {"relu": F.relu, "silu": F.silu, "gelu": F.gelu}
 
 
@@ -42,7 +45,7 @@ class Pass:
     """The same of the encoder's states, for a decoder."""
 
     def gate(self, kind: str, index: int) -> Tensor | None:
-        """The gates [H] of one attention, if it has any."""
+        """The gates [H] of one attention, or of the units of one feed-forward network, if it has any."""
         return self.gates[kind][index] if self.gates and kind in self.gates else None
 
 
@@ -208,9 +211,11 @@ class FeedForward(nn.Module):
         """Apply the activation to the output of the first map, of any shape."""
         return ACTIVATIONS[self.activation](sums)
 
-    def forward(self, states: Tensor) -> Tensor:
-        """Map states [B, Q, D] to [B, Q, D]."""
+    def forward(self, states: Tensor, gate: Tensor | None = None) -> Tensor:
+        """Map states [B, Q, D] to [B, Q, D]. gate: a factor on each hidden unit."""
         hidden = drop(self.activate(self.inner(states)), self.dropout, training=self.training)
+        if gate is not None:
+            hidden = hidden * gate
         changed: Tensor = self.outer(hidden)
         return changed
 
@@ -223,7 +228,8 @@ class FeedForwardPart(SubLayer):
 
     def forward(self, states: Tensor, seen: Pass) -> Tensor:
         """See `SubLayer`."""
-        return self.residual.leave(states, self.feedforward(self.residual.enter(states)))
+        change = self.feedforward(self.residual.enter(states), seen.gate(self.kind, self.index))
+        return self.residual.leave(states, change)
 
 
 class Layer(nn.Module):
@@ -253,9 +259,10 @@ class Layer(nn.Module):
         if decoder:
             self.cross_attention, self.cross_residual = attention("dec_enc"), Residual(shape)
             self.parts.append(CrossAttention("dec_enc", index, self.cross_residual, self.cross_attention))
-        self.feedforward = FeedForward(shape.width, shape.feedforward, shape.dropout, shape.activation)
+        kind = f"{stack}_ffn"
+        self.feedforward = FeedForward(shape.width, shape.units(kind)[index], shape.dropout, shape.activation)
         self.feedforward_residual = Residual(shape)
-        self.parts.append(FeedForwardPart(f"{stack}_ffn", index, self.feedforward_residual, self.feedforward))
+        self.parts.append(FeedForwardPart(kind, index, self.feedforward_residual, self.feedforward))
 
 
 def layers_of(stack: nn.ModuleList) -> list[Layer]:

@@ -15,7 +15,7 @@ from torch import Tensor
 from heads.base.files import UserError
 from heads.formats.marian_file import write
 from heads.formats.marian_parts import files_of
-from heads.model.head_removal import attention_name
+from heads.model.head_removal import module_name
 from heads.model.shape import ModelShape
 from heads.model.transformer import Transformer
 from heads.translation.from_firefox import NOTHING, FirefoxFolder, names_of, our_shape, read_firefox
@@ -59,7 +59,7 @@ def tensors_of(model: Transformer, origin: FirefoxFolder) -> dict[str, Numbers]:
     weights, before = model.state_dict(), origin.file.tensors()
     found = {theirs: _turned(weights[ours]) for ours, theirs in names_of(origin.shape)}
     live = model.shape.live_heads
-    prefixes = {attention_name(kind, i): heads for kind in model.shape.kinds for i, heads in enumerate(live[kind])}
+    prefixes = {module_name(kind, i): heads for kind in model.shape.kinds for i, heads in enumerate(live[kind])}
     width = model.shape.head_width
     for ours, theirs in names_of(origin.shape):
         prefix, _, part = ours.rpartition(".")[0].rpartition(".")

@@ -17,7 +17,7 @@ from torch import Tensor
 from heads.base import marian
 from heads.base.files import UserError, write_json
 from heads.model.encoder import Encoder
-from heads.model.head_removal import attention_name
+from heads.model.head_removal import module_name
 from heads.model.shape import ModelShape
 from heads.model.transformer import Transformer
 from heads.text.added import Added, described_token
@@ -166,7 +166,7 @@ def with_all_heads(model: Encoder) -> dict[str, Tensor]:
         for layer, live in enumerate(layers):
             places = torch.tensor([head * shape.head_width + i for head in live for i in range(shape.head_width)])
             for part in PROJECTIONS:
-                name = f"{attention_name(kind, layer)}.{part}"
+                name = f"{module_name(kind, layer)}.{part}"
                 axis = 1 if part == "output" else 0
                 weight, bias = state[f"{name}.weight"], state.get(f"{name}.bias")
                 shapes = (shape.width, size) if axis else (size, shape.width)
