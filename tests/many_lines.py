@@ -44,3 +44,13 @@ def lines() -> tuple[str, ...]:
 def composed() -> tuple[str, ...]:
     """Those of the lines that no normaliser changes."""
     return tuple(line for line in lines()[:800] if unicodedata.normalize("NFKC", line) == line)
+
+
+LINES = [
+    f"{what} {animal} {does} {where} ."
+    for what in ("a small", "the old", "a white")
+    for animal in ("dog", "cat", "house")
+    for does in ("sees", "stands", "barks")
+    for where in ("here", "near the river")
+]
+"""54 sentences of the words that tiny models know."""

@@ -23,16 +23,8 @@ from heads.one_model.shrinking import Loss, Wish, shrunk
 from heads.one_model.workplace import Workplace, splits_for, splits_of
 from heads.translation.distilled import distinct
 from heads.translation.export import export
+from many_lines import LINES
 from model_folders import Experiment, greedy, write_experiment
-
-LINES = [
-    f"{what} {animal} {does} {where} ."
-    for what in ("a small", "the old", "a white")
-    for animal in ("dog", "cat", "house")
-    for does in ("sees", "stands", "barks")
-    for where in ("here", "near the river")
-]
-"""54 sentences."""
 
 
 @pytest.fixture(scope="module")
@@ -142,7 +134,7 @@ def test_a_run_that_was_stopped_goes_on_and_ends_with_the_same_model(
 def test_what_another_wish_left_is_not_gone_on_with(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
     Workplace(model.parent / ".small.unfinished", {"model": "another"})
     assert pruned(model, "--keep", "9") == 1
-    told = ".small.unfinished was left by a pruning of another model, text, language or number of updates"
+    told = ".small.unfinished was left by a pruning of another model, text, language, way or number of updates"
     assert told in capsys.readouterr().err
 
 
@@ -291,7 +283,7 @@ def test_what_speed_was_won_is_said_and_if_none_was_that(
     place = SimpleNamespace(baseline=experiment.baseline, text=lambda *_: tmp_path / "text", tokeniser="13a")
     write_lines(tmp_path / "text", LINES[:3])
     lost = Loss(3, 80, 90, -10, -12, -8)
-    first, second = report_lines(place, "enc_self", lost, {16: ratio})  # type: ignore[arg-type]
+    first, second = report_lines(place, Wish("enc_self", 12, None, 1), lost, {16: ratio})  # type: ignore[arg-type]
     assert first.startswith("3 of 6 heads are left. On 3 held-out sentences")
     assert "80.0, and 90.0 with all heads" in first
     assert "-10.00 (95 % interval -12.00 to -8.00)" in first
@@ -316,7 +308,7 @@ def test_what_is_lost_is_told_by_the_control(monkeypatch: pytest.MonkeyPatch, tm
         return lambda _gates: answers, wanted, BLEU
 
     monkeypatch.setattr(shrinking, "answering", answering)
-    monkeypatch.setattr(shrinking, "needs_control", lambda _: True)
+    monkeypatch.setattr(shrinking, "needs_control", lambda *_: True)
     found = shrinking._loss(place, "all", tmp_path / "small", 5, "test", "cpu")  # type: ignore[arg-type]
     pruned, control = (sacrebleu.corpus_bleu(said[name], [wanted]).score for name in ("small", "lam-0"))
     assert (found.pruned, found.control, found.change) == pytest.approx((pruned, control, pruned - control), abs=0.01)

@@ -21,13 +21,16 @@ from heads.cli._flags import (
 )
 from heads.one_model.inspecting import shown_name
 from heads.one_model.prune_report import page_beside, pruned_page, report_lines, wish_of
-from heads.one_model.shrinking import heads_of, shrunk, speed_won
+from heads.one_model.shrinking import GATES, SURGEON, WAYS, heads_of, shrunk, speed_won
 from heads.one_model.workplace import Workplace, fingerprint_of, splits_for
 from heads.training.devices import pick
 from heads.translation.encoders_alone import export_any, refuse_format
 from heads.translation.export import FORMATS
 from heads.translation.opening import opened
 from heads.translation.text_scores import tokeniser_of
+
+SENTENCES = {GATES: 20000, SURGEON: 4000}
+"""The most sentences to use; the surgeon reads about half of them, once."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -44,24 +47,29 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--format", choices=FORMATS, default=FORMATS[0], help="format to write; default: folder, our own"
     )
+    ways = "gates, while the model trains; or surgeon, in closed form without training (gates)"
+    parser.add_argument("--by", choices=WAYS, default=GATES, help=ways)
     add_labels_argument(parser)
     add_tokeniser_argument(parser)
-    parser.add_argument("--sentences", type=int, default=20000, help="the most sentences of the text to use (20000)")
+    most = "the most sentences of the text to use (20000; by surgeon 4000)"
+    parser.add_argument("--sentences", type=int, default=0, help=most)
     parser.add_argument("--updates", type=int, default=400, help="updates of the training with gates (400)")
     add_device_arguments(parser)
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Prune, write the folder, and report loss and speed-up; if interrupted, the same command resumes."""
-    wish, lines = wish_of(arguments.keep, arguments.loss, arguments.updates), read_lines(arguments.text)
+    wish = wish_of(arguments.keep, arguments.loss, arguments.updates, arguments.by)
+    lines = read_lines(arguments.text)
     tokeniser_of((), arguments.tokenize)  # raises at once what is wrong with it
     languages = languages_of(arguments)
     report = partial(print, file=sys.stderr, flush=True)
     with opened(arguments.model, arguments.prefix, arguments.labels, languages) as folder:
-        splits = splits_for(folder, lines, arguments.sentences, report)
+        splits = splits_for(folder, lines, arguments.sentences or SENTENCES[wish.by], report)
         wish.sizes(heads_of(folder, wish.scope))
         refuse_format(folder, arguments.format)
         asked = {"model": arguments.model, "text": fingerprint_of(splits), "updates": wish.updates}
+        asked |= {"by": wish.by} if wish.by != GATES else {}
         asked |= {"languages": " ".join(languages)} if any(languages) else {}
         asked |= {"labels": arguments.labels} if arguments.labels else {}
         unfinished = arguments.output.with_name(f".{arguments.output.name}.unfinished")
@@ -71,9 +79,9 @@ def run(arguments: argparse.Namespace) -> None:
     device = pick(arguments.device, arguments.threads)
     place.answer(splits, device, report)
     smaller, lost, tried = shrunk(place, wish, device, arguments.threads, report)
-    shown = pruned_page(place, shown_name(arguments.model), wish.scope, tried, device, report)
+    shown = pruned_page(place, shown_name(arguments.model), wish, tried, device, report)
     export_any(smaller, arguments.output, arguments.format)
     write_text(page_beside(arguments.output), shown)
-    for line in report_lines(place, wish.scope, lost, speed_won(place, smaller, device)):
+    for line in report_lines(place, wish, lost, speed_won(place, smaller, device)):
         report(line)
     place.remove()

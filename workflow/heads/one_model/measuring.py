@@ -48,6 +48,8 @@ from heads.translation.model_folder import VOCABULARIES, vocabulary_folder
 from heads.translation.stream import Report
 from heads.translation.text_scores import tokeniser_of
 
+UNTRAINED = {"dev_loss": None, "total_updates": 0}
+"""Facts about a training that exported folders do not have."""
 INTERVAL = ("bleu_change_low", "bleu_change_high")
 """Columns of the 95 % interval of what masking a head changes, by paired bootstrap over sentences."""
 DRAWS = 1000
@@ -93,8 +95,7 @@ class Measuring:
         self.tokens = tokens_of(self.text.sentences, self.source)
         self.references: Sequence[str] = []
         self.tokeniser = text.tokeniser
-        # Defaults for facts about the training that exported folders do not have.
-        facts = {"dev_loss": None, "total_updates": 0, **facts_of(model_folder)}
+        facts = {**UNTRAINED, **facts_of(model_folder)}
         self.files: dict[str, Any] = {FACTS: facts}
 
     def measure(self) -> dict[str, Any]:

@@ -18,8 +18,9 @@ from heads.model.encoder import Encoder
 from heads.model.folder import load_model
 from heads.one_model.answering import answered_by, maps_of_any, score_of_answers
 from heads.one_model.measuring import Measuring
+from heads.one_model.page import PARTS as PARTS_OF_HEADS
 from heads.one_model.page import content_of
-from heads.one_model.shrinking import Loss, Wish, heads_of, needs_control, run_of_target, smaller
+from heads.one_model.shrinking import GATES, Loss, Wish, heads_of, needs_control, run_of_target, smaller
 from heads.one_model.text import Text
 from heads.one_model.workplace import Workplace
 from heads.tables.reading import RunContent, RunFiles
@@ -39,28 +40,30 @@ ON_PAGE = ("heads", "attention", "closing", "concrete")
 """The parts of the page."""
 
 
-def wish_of(keep: str | None, loss: float | None, updates: int) -> Wish:
+def wish_of(keep: str | None, loss: float | None, updates: int, by: str = GATES) -> Wish:
     """The wish that the flags express. Raises UserError for an invalid --keep, and for numbers not above 0."""
     if loss is not None and not 0 < loss < math.inf:
         raise UserError(f"--loss {loss} is not above 0: give the BLEU that may be lost, such as 0.5.")
     if updates < 1:
         raise UserError(f"--updates {updates} is not above 0: give a number such as 400.")
     if keep is None:
-        return Wish("all", None, loss, updates)
+        return Wish("all", None, loss, updates, by)
     part, _, number = keep.rpartition("=")
     if (part or "all") not in PARTS or not number.isdecimal():
         raise UserError(f"--keep {keep} is not a number of heads such as 24 or encoder=12.")
-    return Wish(PARTS[part or "all"], int(number), None, updates)
+    return Wish(PARTS[part or "all"], int(number), None, updates, by)
 
 
 def report_lines(
-    place: Workplace, scope: str, lost: Loss, speed: Mapping[int, tuple[float, float, float]]
+    place: Workplace, wish: Wish, lost: Loss, speed: Mapping[int, tuple[float, float, float]]
 ) -> Iterator[str]:
     """The lines of the report: the loss, and the speed-up at each batch size."""
-    heads = heads_of(place.baseline, scope)
+    heads = heads_of(place.baseline, wish.scope)
     sentences = len(read_lines(place.text("test", SIDES[0])))
     whole = (
-        f"{lost.control:.1f} with all heads after the same training" if needs_control(place) else "100 with all heads"
+        f"{lost.control:.1f} with all heads after the same training"
+        if needs_control(place, wish)
+        else "100 with all heads"
     )
     against = AGAINST[lost.metric]
     if lost.tokeniser not in (AUTO, DEFAULT_TOKENISER):
@@ -83,22 +86,21 @@ def page_beside(folder: Path) -> Path:
 
 
 def pruned_page(
-    place: Workplace, name: str, scope: str, sizes: Sequence[int], device: torch.device, report: Report
+    place: Workplace, name: str, wish: Wish, sizes: Sequence[int], device: torch.device, report: Report
 ) -> str:
     """The page of the model called `name`: its heads are measured, and every size that was tried is scored."""
     text = Text(read_lines(place.text("test", SIDES[0]))[:SENTENCES], tokeniser=place.tokeniser)
     measuring = Measuring(place.baseline, text, device, report)
     measured = {**measuring.measure(), "train.jsonl": [{"update": 0, "updates": 0, "dev_loss": None}]}
     runs: list[RunFiles] = []
-    control = [CONTROL] * needs_control(place)
+    control = [CONTROL] * needs_control(place, wish)
     for target in (*control, *(Target.of_choice("gates", kept) for kept in sizes)):
         report(f"answers of the model: {target}")
-        smaller(place, scope, target)
-        gates, pruned = (run_of_target(place, kind, scope, target) for kind in ("gates", "pruned"))
-        answers = _answers(measuring, load_model(pruned))
-        for run, made in ((gates, {}), (pruned, answers)):
-            runs.append((name, run_of(run)[1], RunContent(made, run)))
-    return page(content_of(name, measured, runs, ON_PAGE))
+        pruned, gates = smaller(place, wish.scope, target), run_of_target(place, "gates", wish.scope, target)
+        made: dict[Path, dict[str, Any]] = {gates: {}} if wish.by == GATES else {}
+        made[pruned] = _answers(measuring, load_model(pruned))
+        runs += [(name, run_of(run)[1], RunContent(content, run)) for run, content in made.items()]
+    return page(content_of(name, measured, runs, ON_PAGE if wish.by == GATES else PARTS_OF_HEADS))
 
 
 def _answers(measured: Measuring, pruned: Encoder) -> dict[str, Any]:

@@ -24,6 +24,7 @@ from heads.config.trainings import GatesSettings, TrainingSettings
 from heads.model.folder import WEIGHTS, load_model
 from heads.model.shape import shape_of
 from heads.one_model.answering import GREEDY, UNITS
+from heads.one_model.surgery import Surgery
 from heads.one_model.workplace import Workplace
 from heads.pruning.removal import remove_closed
 from heads.text.vocabulary import Tokens
@@ -45,6 +46,8 @@ TRAINING = TrainingSettings(
 )
 SHARES = (0.75, 0.5, 0.375, 0.25, 0.125)
 """Shares of all heads to try in turn, largest first, if the flags say how much may be lost."""
+GATES, SURGEON = WAYS = ("gates", "surgeon")
+"""Ways to choose heads: by gates and a control that trains for as long, or in closed form without any training."""
 DRAWS = 1000
 SEARCH = AblationSettings(sentences=0, beam=1, length_penalty=0.0, batch_tokens=GREEDY.batch_tokens)
 SPEED = SpeedSettings(batch_sizes=(1, 16), sentences=48, repeats=3, beam=1, length_penalty=0.0)
@@ -58,6 +61,8 @@ class Wish:
     keep: int | None
     loss: float | None
     updates: int
+    by: str = GATES
+    """GATES, or SURGEON, in closed form."""
 
     def sizes(self, heads: int) -> list[int]:
         """The numbers of heads to try, largest first. Raises UserError unless a head stays and another one goes."""
@@ -103,12 +108,17 @@ def shrunk(
     heads = heads_of(place.baseline, wish.scope)
     best: tuple[Path, Loss] | None = None
     tried: list[int] = []
+    surgery = Surgery(place, wish.scope, device, report) if wish.by == SURGEON else None
     for kept in wish.sizes(heads):
         tried.append(kept)
-        report(f"training with {kept} of {heads} heads{', and the control' * needs_control(place)}")
-        _train_both(place, wish, Target.of_choice("gates", kept), device, threads)
-        folder = smaller(place, wish.scope, Target.of_choice("gates", kept))
-        lost = _loss(place, wish.scope, folder, kept, "dev" if wish.loss is not None else "test", device)
+        target = Target.of_choice("gates", kept)
+        if surgery is not None:
+            surgery.smaller(kept, run_of_target(place, "pruned", wish.scope, target))
+        else:
+            report(f"training with {kept} of {heads} heads{', and the control' * needs_control(place, wish)}")
+            _train_both(place, wish, target, device, threads)
+        folder = smaller(place, wish.scope, target)
+        lost = _loss(place, wish, folder, kept, "dev" if wish.loss is not None else "test", device)
         report(
             f"{kept} of {heads} heads: {lost.change:+.2f} {UNITS[lost.metric]} ({lost.low:+.2f} to {lost.high:+.2f})"
         )
@@ -121,18 +131,18 @@ def shrunk(
         )
     folder, lost = best
     if wish.loss is not None:
-        lost = _loss(place, wish.scope, folder, lost.kept, "test", device)
+        lost = _loss(place, wish, folder, lost.kept, "test", device)
     return folder, lost, tried
 
 
-def needs_control(place: Workplace) -> bool:
-    """Whether a control is fine-tuned too; a pruned sentence encoder is compared with the model itself instead."""
-    return not shape_of(place.baseline).embeds
+def needs_control(place: Workplace, wish: Wish) -> bool:
+    """Whether a control is fine-tuned too; without training, or if it embeds sentences, the model itself is one."""
+    return wish.by == GATES and not shape_of(place.baseline).embeds
 
 
 def _train_both(place: Workplace, wish: Wish, target: Target, device: torch.device, threads: int) -> None:
     """Train the control, if needed, and the model with gates, in parallel if there are two threads of a CPU."""
-    trained = [CONTROL] * needs_control(place) + [target]
+    trained = [CONTROL] * needs_control(place, wish) + [target]
     waiting = [one for one in trained if not (run_of_target(place, "gates", wish.scope, one) / "heads.tsv").is_file()]
     # A second process would wait for the GPU that this one holds.
     apart = threads > 1 and len(waiting) > 1 and device.type == "cpu"
@@ -189,9 +199,9 @@ def smaller(place: Workplace, scope: str, target: Target) -> Path:
     return out
 
 
-def _loss(place: Workplace, scope: str, folder: Path, kept: int, split: str, device: torch.device) -> Loss:
+def _loss(place: Workplace, wish: Wish, folder: Path, kept: int, split: str, device: torch.device) -> Loss:
     """The loss of a pruned model against the control, on a held-out split."""
-    control = run_of_target(place, "gates", scope, CONTROL) if needs_control(place) else place.baseline
+    control = run_of_target(place, "gates", wish.scope, CONTROL) if needs_control(place, wish) else place.baseline
     (whole, wanted, metric), (smaller, _, _) = (answering(place, one, split, device) for one in (control, folder))
     pruned, unpruned = (metric.drawn(answer(None), wanted, DRAWS) for answer in (smaller, whole))
     return Loss(kept, pruned[0], unpruned[0], *compared(pruned, unpruned), metric.name, metric.tokeniser)

@@ -1,0 +1,129 @@
+"""`heads prune --by surgeon`: heads go in closed form, nothing is trained, and what is told is what was lost."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sacrebleu
+import torch
+
+from explored_page import data_of
+from heads.__main__ import main
+from heads.base.files import read_tsv, write_lines
+from heads.base.names import ATTENTIONS
+from heads.config.trainings import TrainingSettings
+from heads.model.folder import load_folder
+from heads.one_model import shrinking
+from heads.one_model.surgery import Surgery
+from heads.one_model.workplace import Workplace, splits_for, splits_of
+from heads.pruning.closed_form import output_of, parts_at, picked
+from heads.pruning.surgeon import refitted
+from heads.training.evaluation import measured
+from heads.translation.distilled import distinct
+from heads.translation.export import export
+from many_lines import LINES
+from model_folders import Experiment, greedy, write_experiment
+
+pytestmark = pytest.mark.filterwarnings("ignore:PULP_CBC_CMD", "ignore:Initializing zero-element tensors")
+SETTINGS = TrainingSettings(micro_batch_tokens=2048)
+
+
+@pytest.fixture(scope="module")
+def experiment(tmp_path_factory: pytest.TempPathFactory) -> Experiment:
+    return write_experiment(tmp_path_factory.mktemp("results") / "tiny")
+
+
+@pytest.fixture
+def model(experiment: Experiment, tmp_path: Path) -> Path:
+    export(experiment.baseline, tmp_path / "model")
+    write_lines(tmp_path / "text.en", LINES)
+    return tmp_path / "model"
+
+
+def never(*_: Any) -> None:
+    raise AssertionError("something was trained")
+
+
+@pytest.mark.parametrize(("keep", "left"), [("encoder=3", (3, 6, 6)), ("8", (0, 0, 8))])
+def test_heads_go_without_any_training_and_what_is_told_is_what_was_lost(
+    model: Path, keep: str, left: tuple[int, ...], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shrinking, "train_one", never)
+    small, text = model.parent / "small", model.parent / "text.en"
+    assert main(["prune", str(model), str(text), "-o", str(small), "--keep", keep, "--by", "surgeon"]) == 0
+    shape = load_folder(small).shape
+    found = tuple(len(shape.heads((kind,))) for kind in ("enc_self", "dec_self", "dec_enc"))
+    assert sum(found) == sum(left) and (keep == "8" or found == left)
+    held_out = splits_of(*distinct(LINES))["test"]
+    own = sacrebleu.corpus_bleu(greedy(small, held_out), [greedy(model, held_out)]).score
+    told = re.search(r"it has ([\d.]+), and 100 with all heads: ([-+][\d.]+) \(", capsys.readouterr().err)
+    assert told
+    assert float(told[1]) == pytest.approx(own, abs=0.06)
+    assert float(told[2]) == pytest.approx(own - 100, abs=0.06)
+    (shown,) = data_of(model.parent / "small.html")
+    assert len(shown["models"]) == 2 and not shown["closing"]
+
+
+@pytest.fixture
+def surgery(model: Path, tmp_path: Path) -> Surgery:
+    """The surgery of all heads, whose sentences to read and to compare losses on are the same."""
+    place, cpu = Workplace(tmp_path / "place", {}), torch.device("cpu")
+    place.lay_out(model)
+    splits = splits_for(model, LINES, 1000, never)
+    place.answer({**splits, "dev": splits["train"]}, cpu, lambda _: None)
+    return Surgery(place, "all", cpu, lambda _: None)
+
+
+def test_the_model_that_is_written_has_the_heads_picked_and_output_maps_refitted(
+    surgery: Surgery, tmp_path: Path
+) -> None:
+    surgery.smaller(9, tmp_path / "small")
+    small, picked_numbers = load_folder(tmp_path / "small"), picked(surgery.ladders, 9)
+    assert len(small.shape.heads()) == sum(picked_numbers.values()) == 9
+    rows = read_tsv(tmp_path / "small/heads.tsv")
+    parts = parts_at(small, ATTENTIONS)
+    for (kind, layer), what in surgery.surgeon.maps.items():
+        kept = [row["open"] == "1" for row in rows if (row["attention"], row["layer"]) == (kind, str(layer))]
+        numbers = [head for head, stays in enumerate(kept) if stays]
+        assert numbers == surgery.surgeon.kept((kind, layer), picked_numbers[kind, layer])
+        output, _ = output_of(parts[kind, layer])
+        torch.testing.assert_close(output.weight.T.double(), refitted(what, numbers), rtol=1e-5, atol=1e-6)
+
+
+def test_ladders_tell_what_each_layer_loses_by_the_models_loss(surgery: Surgery) -> None:
+    before = {name: value.clone() for name, value in surgery.model.state_dict().items()}
+    assert list(surgery.ladders) == [
+        *(("enc_self", layer) for layer in (0, 1)),
+        *((kind, layer) for layer in (0, 1) for kind in ("dec_self", "dec_enc")),
+    ]
+    pairs = surgery.pairs("dev")
+    whole = measured(surgery.model, pairs, None, SETTINGS, torch.device("cpu"))[0]
+    for place, ladder in surgery.ladders.items():
+        assert list(ladder) == [0, 1, 2, 3] and ladder[3] == pytest.approx(0, abs=1e-5)
+        with surgery.surgeon.cut(place, 1):
+            now = measured(surgery.model, pairs, None, SETTINGS, torch.device("cpu"))[0]
+        assert ladder[1] == pytest.approx(now - whole, abs=1e-6)
+    assert all(torch.equal(value, before[name]) for name, value in surgery.model.state_dict().items())
+
+
+def test_what_is_read_ends_at_the_limit_and_is_drawn_from_all_of_the_text(
+    surgery: Surgery, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[int] = []
+    monkeypatch.setattr("heads.one_model.surgery.STUDIED", 30)
+    monkeypatch.setattr("heads.one_model.surgery.output_maps", lambda _, batches, __: read.extend(map(real, batches)))
+    assert surgery.surgeon
+    assert 30 <= sum(read) < 60
+
+
+def real(batch: Any) -> int:
+    """Source subwords of a batch, without padding."""
+    return int(batch.source_mask.sum())
+
+
+def test_a_folder_left_by_gates_is_not_gone_on_with(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    asked = ["prune", str(model), str(model.parent / "text.en"), "-o", str(model.parent / "small"), "--keep", "9"]
+    Workplace(model.parent / ".small.unfinished", {"model": str(model), "text": "t", "updates": 400})
+    assert main([*asked, "--by", "surgeon"]) == 1
+    assert "was left by a pruning of another model, text, language, way or number" in capsys.readouterr().err

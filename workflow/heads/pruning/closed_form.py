@@ -1,0 +1,160 @@
+"""Remove heads and hidden units of a model in closed form: statistics of a text, a ladder of losses, the smaller model.
+
+The surgeon says which heads or units of one sub-layer go, and in which order. How many go in each is asked of the
+model's loss: with one sub-layer at a time cut down to a number of heads, a rung, and all others whole. Of these
+ladders, the rungs with the least sum of losses for a given size are chosen. Sums of losses are only about those of the
+model with all rungs at once.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import cache
+from typing import TypeVar
+
+import torch
+from torch import Tensor, nn
+
+from heads.model.encoder import Encoder
+from heads.model.head_removal import prune
+from heads.model.sublayers import CrossAttention, FeedForwardPart, SelfAttention, SubLayer, parts_of
+from heads.model.transformer import Transformer
+from heads.pruning.surgeon import OutputMap, order_of_removal, refitted
+from heads.text.batches import Batch
+
+Model = TypeVar("Model", bound=Encoder)
+Place = tuple[str, int]
+"""A sub-layer: its kind, such as enc_self or enc_ffn, and its layer."""
+Ladder = Mapping[int, float]
+"""The loss by the number of heads or units that a sub-layer keeps."""
+
+
+def parts_at(model: Encoder, kinds: Collection[str]) -> dict[Place, SubLayer]:
+    """The sub-layers of these kinds, from bottom to top."""
+    stacks = [model.encoder, *([model.decoder] if isinstance(model, Transformer) else [])]
+    return {(part.kind, part.index): part for stack in stacks for part in parts_of(stack) if part.kind in kinds}
+
+
+def output_of(part: SubLayer) -> tuple[nn.Linear, int]:
+    """The output map of a sub-layer, and its number of heads or units."""
+    if isinstance(part, FeedForwardPart):
+        return part.feedforward.outer, part.feedforward.outer.in_features
+    assert isinstance(part, SelfAttention | CrossAttention)
+    return part.attention.output, part.attention.heads
+
+
+@torch.no_grad()
+def output_maps(model: Encoder, batches: Iterable[Batch], kinds: Collection[str]) -> dict[Place, OutputMap]:
+    """What the surgeon needs of each sub-layer of these kinds, from one pass over a text in evaluation mode."""
+    parts = {place: part for place, part in parts_at(model, kinds).items() if output_of(part)[1]}
+    grams, real = dict[Place, Tensor](), dict[str, Tensor]()
+
+    def listen(place: Place) -> torch.utils.hooks.RemovableHandle:
+        output, _ = output_of(parts[place])
+
+        def add(_: nn.Module, given: tuple[Tensor, ...]) -> None:
+            rows = given[0][real[place[0].partition("_")[0]]].double()
+            if output.bias is not None:
+                rows = torch.cat([rows, rows.new_ones(len(rows), 1)], 1)
+            grams[place] = rows.T @ rows + grams.get(place, 0)
+
+        return output.register_forward_pre_hook(add)
+
+    handles = [listen(place) for place in parts]
+    try:
+        for batch in batches:
+            real |= {"enc": batch.source_mask, "dec": batch.target_mask}
+            model(batch.source, batch.source_mask, batch.target_input)
+    finally:
+        for handle in handles:
+            handle.remove()
+    found = {}
+    for place, part in parts.items():
+        output, groups = output_of(part)
+        bias = None if output.bias is None else output.bias.cpu()
+        found[place] = OutputMap.of(grams[place].cpu(), output.weight.cpu(), bias, groups)
+    return found
+
+
+class Surgeon:
+    """Cuts sub-layers of one model down, one by one for a look, or all for good."""
+
+    def __init__(self, model: Encoder, maps: Mapping[Place, OutputMap]) -> None:
+        """maps: by `output_maps`, of this model."""
+        self.model, self.maps = model, maps
+        self.order = cache(lambda place: order_of_removal(maps[place])[0])
+
+    def kept(self, place: Place, number: int) -> list[int]:
+        """Which heads or units a sub-layer keeps if it keeps so many, by their places in it."""
+        gone = {*self.order(place)[: self.maps[place].groups - number]}
+        return [group for group in range(self.maps[place].groups) if group not in gone]
+
+    @contextmanager
+    def cut(self, place: Place, number: int) -> Iterator[None]:
+        """Let a sub-layer do without all but `number` of its heads or units while the context lasts."""
+        what, kept = self.maps[place], self.kept(place, number)
+        output, _ = output_of(parts_at(self.model, place[:1])[place])
+        before = {name: value.detach().clone() for name, value in output.state_dict().items()}
+        whole = torch.zeros_like(what.weight)
+        whole[what.inputs(kept)] = refitted(what, kept)
+        try:
+            put(output, whole)
+            yield
+        finally:
+            output.load_state_dict(before)
+
+    def ladder(self, place: Place, rungs: Sequence[int], loss: Callable[[], float]) -> dict[int, float]:
+        """The loss with this sub-layer cut down to each number of heads or units in turn."""
+        found = {}
+        for number in rungs:
+            with self.cut(place, number):
+                found[number] = loss()
+        return found
+
+
+def without(model: Model, surgeon: Surgeon, numbers: Mapping[Place, int]) -> Model:
+    """A smaller model: each of these sub-layers keeps so many heads or units, and its output map is refitted."""
+    stays: dict[str, list[list[bool]]] = {}
+    for kind, layer in parts_at(model, {kind for kind, _ in numbers}):
+        place = kind, layer
+        _, groups = output_of(parts_at(model, [kind])[place])
+        left = surgeon.kept(place, numbers[place]) if place in numbers else range(groups)
+        stays.setdefault(kind, []).append([group in left for group in range(groups)])
+    smaller = prune(model, stays)
+    parts = parts_at(smaller, stays)
+    for place, number in numbers.items():
+        what, kept = surgeon.maps[place], surgeon.kept(place, number)
+        put(output_of(parts[place])[0], refitted(what, kept))
+    return smaller
+
+
+def put(output: nn.Linear, rows: Tensor) -> None:
+    """Give an output map these weights [C, D], the last of which is the bias, if it has one."""
+    weight = rows if output.bias is None else rows[:-1]
+    with torch.no_grad():
+        output.weight.copy_(weight.T)
+        if output.bias is not None:
+            output.bias.copy_(rows[-1])
+
+
+def picked(ladders: Mapping[Place, Ladder], kept: int) -> dict[Place, int]:
+    """One rung of each ladder, with so many heads or units in all and the least sum of losses (CBC).
+
+    Raises ValueError if no rungs have that sum.
+    """
+    import pulp  # here, as it takes a third of a second
+
+    problem = pulp.LpProblem("rungs", pulp.LpMinimize)
+    chosen = {
+        (place, number): problem.add_variable(f"x{which}_{number}", cat="Binary")
+        for which, (place, ladder) in enumerate(ladders.items())
+        for number in ladder
+    }
+    worst = max(abs(loss) for ladder in ladders.values() for loss in ladder.values()) or 1.0
+    problem += pulp.lpSum(ladders[place][number] / worst * one for (place, number), one in chosen.items())
+    problem += pulp.lpSum(number * one for (_, number), one in chosen.items()) == kept
+    for place, ladder in ladders.items():
+        problem += pulp.lpSum(chosen[place, number] for number in ladder) == 1
+    problem.solve(pulp.PULP_CBC_CMD(msg=False, gapRel=0, gapAbs=0, threads=1))
+    if problem.status != pulp.LpStatusOptimal:
+        raise ValueError(f"no rungs add up to {kept}")
+    return {place: number for (place, number), one in chosen.items() if one.value() > 0.5}

@@ -1,0 +1,96 @@
+"""Prune the inputs of an output map in closed form: which cost least, and how those that stay make up for them.
+
+A sub-layer adds H W to the states: H [N, C] has a row for each of N subwords, with the outputs of all heads side by
+side or the hidden units of a feed-forward network, and W [C, D] is its output map. Of all weights W' that do not use
+the inputs P, the least squares solution comes closest to H W over a text, and it misses it by
+
+    |H W - H W'|^2 = tr(W_P' ((G^-1)_PP)^-1 W_P),    G = H' H,
+
+so a text is read only once, for G. The group of inputs (a unit, or all of a head's) that costs least goes, the others
+are refitted, and so on: optimal brain surgeon (Hassibi and Stork 1993) on the output of a layer, as in ZipLM (Kurtic,
+Frantar and Alistarh 2023, sec. 3.1). It is computed in double precision. A ridge on the diagonal of G keeps weights as
+they are where the text does not determine them, such as those of units that are always zero.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+RIDGE = 1e-6
+"""Added to the diagonal of a Gram matrix, as a share of its mean."""
+FRESH = 0.75
+"""G is inverted again, so that rounding errors do not add up, whenever only this share of the inputs is left."""
+
+
+@dataclass(frozen=True, slots=True)
+class OutputMap:
+    """What the surgeon knows of one sub-layer."""
+
+    gram: Tensor
+    """G [C, C] in double precision, with the ridge; the last row and column are those of the bias, if there is one."""
+    weight: Tensor
+    """W [C, D] in double precision; the last row is the bias, if there is one."""
+    groups: int
+    """Number of heads or units; each has as many inputs as the others, and they lie one after the other."""
+    size: int
+    """Number of inputs in a group: the width of a head, or 1."""
+
+    @classmethod
+    def of(cls, gram: Tensor, weight: Tensor, bias: Tensor | None, groups: int) -> "OutputMap":
+        """The map of a linear layer with weight [D, C] and bias [D]. gram: of its inputs, and ones if it has a bias."""
+        rows = weight.detach().double().T
+        if bias is not None:
+            rows = torch.cat([rows, bias.detach().double()[None]])
+        ridge = RIDGE * gram.diagonal().mean().clamp_min(torch.finfo(torch.float64).tiny)
+        return cls(gram + ridge * torch.eye(len(gram), dtype=torch.float64), rows, groups, weight.shape[1] // groups)
+
+    def inputs(self, groups: Sequence[int]) -> Tensor:
+        """The places in C of these groups, in that order, then that of the bias."""
+        own = torch.arange(self.size) + self.size * torch.tensor(groups, dtype=torch.long)[:, None]
+        return torch.cat([own.flatten(), torch.arange(self.groups * self.size, len(self.gram))])
+
+
+def refitted(what: OutputMap, kept: Sequence[int]) -> Tensor:
+    """The weights [K, D] of the inputs of these groups, and of the bias, that miss the whole map's outputs least."""
+    weight, places = what.weight.clone(), what.inputs(kept)
+    weight[places] = 0.0  # those that go
+    change: Tensor = torch.linalg.solve(what.gram[places][:, places], what.gram[places] @ weight)
+    return what.weight[places] + change
+
+
+def order_of_removal(what: OutputMap, fewest: int = 0) -> tuple[list[int], list[float]]:
+    """The groups in the order in which they go, until `fewest` are left, and the squared error after each."""
+    left, order, errors = list(range(what.groups)), [], [0.0]
+    while len(left) > fewest:
+        number = len(left) - max(fewest, min(len(left) - 1, int(FRESH * len(left))))
+        for group, cost in cheapest(what, left, number):
+            order.append(group)
+            errors.append(errors[-1] + cost)
+        left = [group for group in left if group not in {*order}]
+    return order, errors[1:]
+
+
+def cheapest(what: OutputMap, left: Sequence[int], number: int) -> Iterator[tuple[int, float]]:
+    """From the groups that are left, so many to remove one after the other, and the squared error that each adds."""
+    places = what.inputs(left)
+    inverse, weight = torch.linalg.inv(what.gram[places][:, places]), refitted(what, left)
+    own = torch.arange(len(left) * what.size).view(len(left), what.size)
+    gone = torch.zeros(len(left), dtype=torch.bool)
+    for _ in range(number):
+        solved = solve_blocks(inverse[own[:, :, None], own[:, None]], weight[own], gone)
+        costs = (weight[own] * solved).sum((1, 2)).masked_fill(gone, torch.inf)
+        place = int(costs.argmin())
+        yield left[place], float(costs[place])
+        columns = inverse[:, own[place]]
+        change = torch.linalg.solve(columns[own[place]], columns.T)
+        weight -= columns @ solved[place]
+        inverse -= columns @ change
+        gone[place] = True
+
+
+def solve_blocks(blocks: Tensor, weight: Tensor, gone: Tensor) -> Tensor:
+    """B^-1 W [n, e, D] for blocks B [n, e, e] and weights W [n, e, D]; anything where a group is gone [n]."""
+    blocks = torch.where(gone[:, None, None], torch.eye(blocks.shape[1], dtype=blocks.dtype), blocks)
+    return weight / blocks if blocks.shape[1] == 1 else torch.linalg.solve(blocks, weight)
