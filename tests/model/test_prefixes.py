@@ -1,4 +1,4 @@
-"""Cached encoder states equal those of a pass from the bottom, for any gates in any order, with fewer layers run."""
+"""Cached states equal those of a pass from the bottom, for any gates in any order, with fewer layers run."""
 
 from collections.abc import Callable
 
@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from heads.analysis.ablation import gates_without
+from heads.model.head_removal import module_name
 from heads.model.prefixes import Prefixes
 from heads.model.shape import full_heads
 from heads.model.sublayers import Pass, SelfAttention
@@ -13,6 +14,7 @@ from heads.model.transformer import Transformer
 
 SOURCE = torch.tensor([[7, 8, 9, 4, 2], [5, 6, 2, 0, 0]])
 MASK = SOURCE != 0
+TARGET = torch.tensor([[1, 9, 6, 4], [1, 5, 0, 0]])
 LAYERS = 3
 MASKED = [
     {("enc_self", 1, 0)},
@@ -25,6 +27,8 @@ MASKED = [
 """Masked heads of successive passes over the same batch."""
 READ = [3, 2, 1, 3, 0, 2]
 """Number of layers that each pass runs: those above the lowest one that was changed or has not been run."""
+DECODED = [3, 3, 3, 3, 2, 3]
+"""The same for the decoder, which sees a changed encoder in every layer."""
 
 
 @pytest.fixture
@@ -40,8 +44,11 @@ def test_states_are_those_of_a_pass_from_the_bottom(model: Transformer, room: in
     for masked in MASKED:
         gates = gates_without(model, masked)
         for number, source in ((0, SOURCE), (1, other)):
-            found = prefixes.encode(number, source, source != 0, gates)
-            assert torch.equal(found, model.encode(source, source != 0, gates))
+            mask, target = source != 0, TARGET[[number, 1 - number]]
+            memory = prefixes.encode(number, source, mask, gates)
+            assert torch.equal(memory, model.encode(source, mask, gates))
+            states = prefixes.decode(number, target, memory, mask, gates)
+            assert torch.equal(states, model.decode(target, memory, mask, gates))
     assert torch.equal(prefixes.encode(0, SOURCE, MASK), model.encode(SOURCE, MASK))
 
 
@@ -57,12 +64,15 @@ def test_no_layer_below_the_first_masked_one_is_gone_through_twice(
         return forward(part, states, seen)
 
     monkeypatch.setattr(SelfAttention, "forward", counted)
-    prefixes, counts = Prefixes(model), []
+    prefixes, counts, decoded = Prefixes(model), [], []
     for masked in MASKED:
+        gates = gates_without(model, masked)
         gone.clear()
-        prefixes.encode(0, SOURCE, MASK, gates_without(model, masked))
+        memory = prefixes.encode(0, SOURCE, MASK, gates)
         counts.append(len(gone))
-    assert counts == READ
+        prefixes.decode(0, TARGET, memory, MASK, gates)
+        decoded.append(len(gone) - counts[-1])
+    assert (counts, decoded) == (READ, DECODED)
 
 
 @torch.inference_mode()
@@ -71,5 +81,23 @@ def test_what_there_is_no_room_for_is_not_kept(model: Transformer) -> None:
     prefixes = Prefixes(model, room=(LAYERS + 1) * size + size // 2)
     for number in range(3):
         prefixes.encode(number, SOURCE, MASK)
-    assert {number: len(states) for number, states in prefixes.kept.items()} == {0: LAYERS + 1}
+    assert {key: len(states) for key, states in prefixes.kept.items()} == {("enc", 0): LAYERS + 1}
     assert prefixes.room == size // 2
+
+
+@pytest.mark.parametrize("place", [("enc_self", 1), ("enc_ffn", 2), ("dec_self", 0), ("dec_enc", 2), ("dec_ffn", 1)])
+@torch.inference_mode()
+def test_with_other_weights_in_one_sub_layer_states_are_those_of_a_pass_from_the_bottom(
+    model: Transformer, place: tuple[str, int]
+) -> None:
+    prefixes = Prefixes(model)
+    whole = prefixes.decode(0, TARGET, prefixes.encode(0, SOURCE, MASK), MASK)
+    own = [weight for name, weight in model.named_parameters() if name.startswith(f"{module_name(*place)}.")]
+    for factor in (2.0, 0.5):
+        for weight in own:
+            weight.mul_(factor)
+        changed = place if factor == 2 else None
+        memory = prefixes.encode(0, SOURCE, MASK, changed=changed)
+        found = prefixes.decode(0, TARGET, memory, MASK, changed=changed)
+        assert torch.equal(found, model(SOURCE, MASK, TARGET))
+        assert torch.equal(found, whole) == (changed is None)

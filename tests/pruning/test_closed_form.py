@@ -10,8 +10,9 @@ from torch import Tensor
 
 from heads.base.names import ATTENTIONS, FEEDFORWARDS
 from heads.model.attention import Trace
+from heads.model.prefixes import Place
 from heads.model.transformer import Transformer
-from heads.pruning.closed_form import Place, Surgeon, output_maps, output_of, parts_at, picked, without
+from heads.pruning.closed_form import Surgeon, output_maps, output_of, parts_at, picked, without
 from heads.text.batches import Batch, make_batch
 
 pytestmark = pytest.mark.filterwarnings("ignore:Initializing zero-element tensors")

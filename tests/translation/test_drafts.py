@@ -73,8 +73,8 @@ def test_a_draft_as_long_as_its_limit_falls_by_its_last_subword_too(
         sources = [pairs.source[number] for number in range(30)]
         batch = make_batch(sources, [np.array(ids, np.int32) for ids in drafts])
         with torch.inference_mode():
-            memory = model.encode(batch.source, batch.source_mask, None)
-        kept: list[bool] = said_again(model, batch, memory, None).tolist()
+            states = model(batch.source, batch.source_mask, batch.target_input)
+        kept: list[bool] = said_again(model, batch, states).tolist()
         return kept
 
     assert all(stood(said))

@@ -1,42 +1,87 @@
-"""Run an encoder with many different gates on one text, each time from the first layer with a masked head.
+"""Run a model with many different changes on one text, each time from the lowest layer that is changed.
 
-Below that layer all states are the same as without gates, so they are computed once and cached. Letters of shapes as in
-`heads.model.encoder`.
+A change is a masked head, or other weights of one layer. Below it all states are as without it, so they are computed
+once and cached. Letters of shapes as in `heads.model.encoder` and `heads.model.transformer`.
 """
 
-from torch import Tensor
+from collections.abc import Callable
+
+from torch import Tensor, nn
 
 from heads.model.encoder import Encoder, to_attention
 from heads.model.sublayers import Gates, Pass, layers_of, run_through
+from heads.model.transformer import Transformer
 
 MOST_BYTES = 2**30
-"""Limit on the size of all cached states; batches beyond it are encoded from the bottom every time."""
+"""Limit on the size of all cached states; batches beyond it are run from the bottom every time."""
+Place = tuple[str, int]
+"""A sub-layer: its kind, such as enc_self or dec_ffn, and its layer."""
+ALL = -1
+"""In place of a layer: not even the embeddings are as without the change."""
 
 
 class Prefixes:
-    """Cached states of numbered batches before each layer of an encoder with all heads and constant weights."""
+    """Cached states of numbered batches before each layer of a model with all heads and, but for changes, its weights.
+
+    For each batch, `encode` and `decode` are called with the same ids and masks every time. `changed` is the sub-layer
+    whose weights are not the model's own in this call, if there is one.
+    """
 
     def __init__(self, model: Encoder, room: int = MOST_BYTES) -> None:
         """room: bytes of states that may be cached; 0: none, for a text that is read only once."""
         self.model, self.room = model, room
-        self.kept: dict[int, list[Tensor]] = {}
-        """By batch number: the states [B, S, D] before each layer from the lowest on, and after the last."""
+        self.kept: dict[tuple[str, int], list[Tensor]] = {}
+        """By stack and batch number: the states before each layer from the lowest on, and after the last."""
 
-    def encode(self, number: int, source: Tensor, source_mask: Tensor, gates: Gates | None = None) -> Tensor:
-        """The same as `Encoder.encode`, with cached states where possible.
+    def encode(
+        self, number: int, source: Tensor, source_mask: Tensor, gates: Gates | None = None, changed: Place | None = None
+    ) -> Tensor:
+        """The same as `Encoder.encode`, with cached states where possible. number: of the batch."""
+        seen, first = Pass(gates, mask=to_attention(source_mask)), self._first("enc", gates, changed)
+        states = self._run(
+            ("enc", number), self.model.encoder, lambda: self.model.source_embedding(source), seen, first
+        )
+        normed: Tensor = self.model.encoder_norm(states)
+        return normed
 
-        number: of the batch, whose source [B, S] and mask must be the same in every call.
-        """
-        layers, seen = layers_of(self.model.encoder), Pass(gates, mask=to_attention(source_mask))
-        masked = (layer for layer, gate in enumerate(gates["enc_self"] if gates else []) if bool((gate != 1).any()))
-        first, kept = next(masked, len(layers)), self.kept.get(number, [])
-        states = kept[: first + 1] or [self.model.source_embedding(source)]
+    def decode(
+        self,
+        number: int,
+        target: Tensor,
+        memory: Tensor,
+        source_mask: Tensor,
+        gates: Gates | None = None,
+        changed: Place | None = None,
+    ) -> Tensor:
+        """The same as `Transformer.decode`, with cached states where possible. memory: by `encode`."""
+        model = self.model
+        assert isinstance(model, Transformer)
+        seen, first = Pass(gates, mask=to_attention(source_mask), memory=memory), self._first("dec", gates, changed)
+        if self._first("enc", gates, changed) < len(model.encoder):
+            first = ALL
+        states = self._run(("dec", number), model.decoder, lambda: model.target_embedding(target), seen, first)
+        normed: Tensor = model.decoder_norm(states)
+        return normed
+
+    def _first(self, stack: str, gates: Gates | None, changed: Place | None) -> int:
+        """The lowest changed layer of a stack; their number if there is none."""
+        layers = [layer for kind, layer in [changed] if kind.startswith(stack)] if changed else []
+        for kind, of_layers in (gates or {}).items():
+            if kind.startswith(stack):
+                layers += [layer for layer, gate in enumerate(of_layers) if bool((gate != 1).any())]
+        return min(layers, default=len(getattr(self.model, "encoder" if stack == "enc" else "decoder", ())))
+
+    def _run(
+        self, key: tuple[str, int], stack: nn.ModuleList, embed: Callable[[], Tensor], seen: Pass, first: int
+    ) -> Tensor:
+        """The states after the last layer; those up to the first changed layer are cached."""
+        layers, kept = layers_of(stack), self.kept.get(key, [])
+        states = kept[: first + 1] or [embed()]
         for layer in layers[len(states) - 1 :]:
             states.append(run_through(layer.parts, states[-1], seen))
         new = states[len(kept) : first + 1]
         size = sum(one.nbytes for one in new)
         if size <= self.room:
             self.room -= size
-            self.kept.setdefault(number, []).extend(new)
-        normed: Tensor = self.model.encoder_norm(states[-1])
-        return normed
+            self.kept.setdefault(key, []).extend(new)
+        return states[-1]

@@ -1,33 +1,33 @@
 """Prune one model in closed form on its own outputs for a text: heads go, and output maps are refitted, in one pass."""
 
-from copy import deepcopy
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 
 import numpy as np
 import torch
+import torch.nn.functional as F
+from torch import Tensor
 
 from heads.base.files import write_tsv
 from heads.base.names import SCOPES, SIDES
 from heads.base.provenance import made_by
-from heads.config.trainings import TrainingSettings
-from heads.model.encoder import Encoder
+from heads.model.alone import ExampleEncoder
 from heads.model.folder import WEIGHTS, load_model, save_folder
 from heads.model.head_removal import COLUMNS, head_rows
+from heads.model.prefixes import Place, Prefixes
 from heads.model.shape import facts_of
 from heads.one_model.measuring import UNTRAINED
 from heads.one_model.workplace import Workplace
-from heads.pruning.closed_form import Ladder, Place, Surgeon, output_maps, picked, without
-from heads.text.batches import Pairs, measured_pairs
+from heads.pruning.closed_form import Ladder, Surgeon, output_maps, picked, without
+from heads.text.batches import Batch, Pairs, measured_pairs
 from heads.text.vocabulary import Tokens
-from heads.training.evaluation import fidelity, measured
 from heads.translation.stream import Report
 
 STUDIED = 60_000
 """About how many source subwords the output maps are refitted on."""
 ASKED = 100
 """The most held-out sentences on which losses are compared."""
-READING = TrainingSettings(micro_batch_tokens=2048)
+BATCH_TOKENS = 2048
 
 
 class Surgery:
@@ -55,7 +55,7 @@ class Surgery:
         pairs = self.pairs("train")
         order = np.random.default_rng(1).permutation(pairs.index)
         read = pairs.only(order[: 1 + np.searchsorted(np.cumsum(pairs.source.lengths[order]), STUDIED)])
-        batches = (batch.to(self.device) for _, batch in read.in_order(READING.micro_batch_tokens))
+        batches = (batch.to(self.device) for _, batch in read.in_order(BATCH_TOKENS))
         return Surgeon(self.model, output_maps(self.model, batches, SCOPES[self.scope]))
 
     @cached_property
@@ -63,33 +63,57 @@ class Surgery:
         """What each layer loses with each number of heads, all other layers being whole."""
         surgeon, whole = self.surgeon, self.loss()
         self.report("comparing what each layer loses with fewer heads")
-        return {
-            place: {
-                number: loss - whole
-                for number, loss in surgeon.ladder(place, range(what.groups + 1), self.loss).items()
-            }
-            for place, what in surgeon.maps.items()
-        }
+        found: dict[Place, Ladder] = {}
+        for place, what in surgeon.maps.items():
+            fewer = surgeon.ladder(place, range(what.groups), partial(self.loss, place))
+            found[place] = {**{number: loss - whole for number, loss in fewer.items()}, what.groups: 0.0}
+        return found
 
     @cached_property
-    def held_out(self) -> Pairs:
+    def held_out(self) -> list[Batch]:
         """The sentences on which losses are compared."""
         pairs = self.pairs("dev")
-        return pairs.only(pairs.index[:ASKED])
+        return [batch.to(self.device) for _, batch in pairs.only(pairs.index[:ASKED]).in_order(BATCH_TOKENS)]
 
     @cached_property
-    def first(self) -> Encoder:
-        """The model as it was."""
-        return deepcopy(self.model)
+    def prefixes(self) -> Prefixes:
+        """States of the held-out sentences below a layer that has fewer heads."""
+        return Prefixes(self.model)
+
+    @cached_property
+    def vectors(self) -> list[Tensor]:
+        """The held-out sentences' vectors by the model as it was."""
+        return [self.states(number, batch, None) for number, batch in enumerate(self.held_out)]
 
     def pairs(self, split: str) -> Pairs:
         """The text of a split with the model's answers."""
         source, target = (Tokens(self.place.tokens(split, side)) for side in SIDES)
         return measured_pairs(source, target, labelled=self.model.shape.alone)
 
-    def loss(self) -> float:
-        """What the model, as it is now, loses on held-out sentences: nats an answer, or the drift of vectors."""
-        if self.model.shape.embeds:
-            return fidelity(self.held_out, self.first, READING, self.device, self.model, None)["dev_loss"]
-        with torch.no_grad():
-            return measured(self.model, self.held_out, None, READING, self.device)[0]
+    @torch.no_grad()
+    def loss(self, changed: Place | None = None) -> float:
+        """What the model, with other weights in one sub-layer, loses on held-out sentences.
+
+        In nats an answer; of a sentence encoder, one minus the mean cosine with its vectors as they were.
+        """
+        total, answers = 0.0, 0
+        embeds = self.model.shape.embeds
+        vectors = self.vectors if embeds else []
+        for number, batch in enumerate(self.held_out):
+            states = self.states(number, batch, changed)
+            if embeds:
+                total += float((1 - (states * vectors[number]).sum(-1)).sum())
+                answers += len(states)
+            else:
+                logits = self.model.projection(states[batch.target_mask])
+                total += float(F.cross_entropy(logits, batch.target_output[batch.target_mask], reduction="sum"))
+                answers += len(logits)
+        return total / answers
+
+    @torch.no_grad()
+    def states(self, number: int, batch: Batch, changed: Place | None) -> Tensor:
+        """States [B, T, D] from which the answers to a held-out batch follow."""
+        memory = self.prefixes.encode(number, batch.source, batch.source_mask, changed=changed)
+        if isinstance(self.model, ExampleEncoder):
+            return self.model.summed_up(memory, batch.source_mask)
+        return self.prefixes.decode(number, batch.target_input, memory, batch.source_mask, changed=changed)

@@ -16,14 +16,13 @@ from torch import Tensor, nn
 
 from heads.model.encoder import Encoder
 from heads.model.head_removal import prune
+from heads.model.prefixes import Place
 from heads.model.sublayers import CrossAttention, FeedForwardPart, SelfAttention, SubLayer, parts_of
 from heads.model.transformer import Transformer
 from heads.pruning.surgeon import OutputMap, order_of_removal, refitted
 from heads.text.batches import Batch
 
 Model = TypeVar("Model", bound=Encoder)
-Place = tuple[str, int]
-"""A sub-layer: its kind, such as enc_self or enc_ffn, and its layer."""
 Ladder = Mapping[int, float]
 """The loss by the number of heads or units that a sub-layer keeps."""
 

@@ -47,7 +47,8 @@ class Drafted:
         changed: list[int] = []
         for place, (numbers, batch) in enumerate(self.batches):
             memory = self.prefixes.encode(place, batch.source, batch.source_mask, gates)
-            same = said_again(self.model, batch, memory, gates).tolist()
+            states = self.prefixes.decode(place, batch.target_input, memory, batch.source_mask, gates)
+            same = said_again(self.model, batch, states).tolist()
             changed += [number for number, kept in zip(numbers, same, strict=True) if not kept]
         again = self.pairs.only(sorted(changed))
         return self.drafts | search_pairs(self.model, again, self.settings, self.device, gates)
@@ -65,9 +66,8 @@ class Drafted:
 
 
 @torch.inference_mode()
-def said_again(model: Transformer, batch: Batch, memory: Tensor, gates: Gates | None) -> Tensor:
-    """Whether greedy search with these gates gives each sentence's target [B]. memory: encoder states [B, S, D]."""
-    states = model.decode(batch.target_input, memory, batch.source_mask, gates)
+def said_again(model: Transformer, batch: Batch, states: Tensor) -> Tensor:
+    """Whether greedy search gives each sentence's target [B]. states: those of the decoder at the target [B, T, D]."""
     logits = model.projection(states[batch.target_mask]).float()
     logits[:, never_said(model.shape)] = -torch.inf
     same = torch.ones_like(batch.target_mask)
