@@ -61,7 +61,7 @@ CASES: dict[str, Case] = {
     "lrp of a student": Case("lrp", STUDENT, settings={"lrp": {"rules": ["z-plus"]}}),
     "prune": Case("prune", flags={"sentences": 60}, alike=False),
     "prune to a loss": Case("prune", LABELS, flags={"keep": None, "loss": 200}, alike=False),
-    "prune by surgeon": Case("prune", flags={"sentences": 60, "by": "surgeon"}, alike=False),
+    "prune by surgeon": Case("prune", flags={"sentences": 60, "by": "surgeon", "feedforward": 3}, alike=False),
     "prune vectors by surgeon": Case("prune", VECTORS, flags={"by": "surgeon"}, alike=False),
     "prune labels by surgeon": Case("prune", LABELS, flags={"by": "surgeon", "keep": 3}, alike=False),
     "translate": Case("translate", flags={"batch_tokens": 12, "max_subwords": 3, "references": f"{FOLDER}/three"}),

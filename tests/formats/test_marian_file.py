@@ -77,6 +77,21 @@ def test_an_8_bit_matrix_is_scaled_by_its_largest_weight_and_rounded_to_the_near
         assert not nothing.floats().any() and 0 < nothing.multiplier() < np.inf
 
 
+def test_an_option_changes_alone_or_is_added(tmp_path: Path) -> None:
+    file = read(saved(tmp_path, laid_out([*KNOWN[:-1], text_of({"type": "transformer", "dim-emb": 6})])))
+    before, name = file.options(), "dim-emb"
+    changed = file.with_option(name, 77)
+    assert changed.options() == {**before, name: 77}
+    assert file.with_option(name, before[name]) == file
+    assert file.with_option("transformer-dim-ffn", 192).options() == {**before, "transformer-dim-ffn": 192}
+    write(tmp_path / "again.bin", changed)
+    again = read(tmp_path / "again.bin")
+    assert again.options() == changed.options()
+    assert {name: again.items[name] for name in file.items if name != OPTIONS} == {
+        name: item for name, item in file.items.items() if name != OPTIONS
+    }
+
+
 def test_only_what_has_other_weights_gets_other_bytes(tmp_path: Path) -> None:
     file = read(saved(tmp_path, laid_out(KNOWN)))
     tensors = file.tensors()
@@ -97,6 +112,10 @@ def test_only_what_has_other_weights_gets_other_bytes(tmp_path: Path) -> None:
     # A multiplier that Marian did not take from the largest weight stays if nothing is changed.
     odd = read(saved(tmp_path, laid_out([(b"W", MATRIX, (1, 2), struct.pack("<bbf", 3, 5, 2)), KNOWN[-1]])))
     assert odd.with_tensors(odd.tensors()) == odd
+    # A smaller matrix keeps the multiplier, and with it the others' numbers.
+    cut = file.with_tensors({"encoder_l1_W": before.floats()[:2]}).items["encoder_l1_W"]
+    assert (cut.shape, cut.multiplier()) == ((2, 2), before.multiplier())
+    assert (cut.quantised() == before.quantised()[:, :2]).all()
     for wrong in ({"other": tensors["bias"]}, {"bias": tensors["bias"][0]}, {OPTIONS: tensors["bias"]}):
         with pytest.raises(ValueError, match="is not a tensor of this file"):
             file.with_tensors(wrong)

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from heads.base.files import UserError, write_tsv
 from heads.base.names import ATTENTIONS, SCOPES
+from heads.model.equal_units import with_equal_units
 from heads.model.head_removal import COLUMNS as PRUNED_COLUMNS
 from heads.model.head_removal import head_rows, module_name, open_heads_of, prune, pruned_shape, read_open_heads
 from heads.model.shape import ModelShape, full_heads
@@ -67,6 +68,24 @@ def test_a_model_with_units_and_heads_removed_equals_the_one_with_them_masked(
     torch.testing.assert_close(removed, masked, rtol=1e-10, atol=1e-10)
     again = prune(smaller.float(), {"dec_ffn": [[True, False, True, True], [False] * 6]})
     assert again.shape.live_units == {"enc_ffn": (7, 0), "dec_ffn": (3, 0)}
+
+
+@pytest.mark.parametrize(
+    ("in_both", "units"),
+    [(False, {"enc_ffn": (5, 5), "dec_ffn": (6, 6)}), (True, dict.fromkeys(("enc_ffn", "dec_ffn"), (6, 6)))],
+)
+def test_with_as_many_units_in_each_layer_a_model_computes_the_same(
+    tiny_model: Callable[..., Transformer], tiny_batch: Batch, *, in_both: bool, units: dict[str, tuple[int, ...]]
+) -> None:
+    model = tiny_model(feedforward=UNITS).float()
+    gone = (range(UNITS), [0, 6], [2], [1, 3])
+    stays = [[unit not in lost for unit in range(UNITS)] for lost in gone]
+    smaller = prune(model, {"enc_ffn": stays[:2], "dec_ffn": stays[2:]})
+    equal = with_equal_units(smaller, in_both=in_both)
+    assert equal.shape.live_units == units
+    given = tiny_batch.source, tiny_batch.source_mask, tiny_batch.target_input
+    torch.testing.assert_close(equal.double()(*given), smaller.double()(*given), rtol=1e-12, atol=1e-12)
+    assert with_equal_units(model, in_both=in_both) is model
 
 
 def test_heads_keep_their_first_numbers_after_two_prunings_in_a_row(tiny_model: Callable[..., Transformer]) -> None:

@@ -11,13 +11,13 @@ import torch
 from explored_page import data_of
 from heads.__main__ import main
 from heads.base.files import read_tsv, write_lines
-from heads.base.names import ATTENTIONS
+from heads.base.names import ATTENTIONS, FEEDFORWARDS
 from heads.config.trainings import TrainingSettings
 from heads.model.folder import load_folder
 from heads.one_model import shrinking
 from heads.one_model.surgery import Surgery
 from heads.one_model.workplace import Workplace, splits_for, splits_of
-from heads.pruning.closed_form import output_of, parts_at, picked
+from heads.pruning.closed_form import interpolated, output_of, parts_at, picked
 from heads.pruning.surgeon import refitted
 from heads.training.evaluation import measured
 from heads.translation.distilled import distinct
@@ -72,18 +72,22 @@ def surgery(model: Path, tmp_path: Path) -> Surgery:
     place.lay_out(model)
     splits = splits_for(model, LINES, 1000, never)
     place.answer({**splits, "dev": splits["train"]}, cpu, lambda _: None)
-    return Surgery(place, "all", cpu, lambda _: None)
+    return Surgery(place, (*ATTENTIONS, *FEEDFORWARDS), cpu, lambda _: None)
 
 
 def test_the_model_that_is_written_has_the_heads_picked_and_output_maps_refitted(
     surgery: Surgery, tmp_path: Path
 ) -> None:
-    surgery.smaller(9, tmp_path / "small")
-    small, picked_numbers = load_folder(tmp_path / "small"), picked(surgery.ladders, 9)
+    surgery.smaller(9, None, tmp_path / "small")
+    small = load_folder(tmp_path / "small")
+    picked_numbers = picked({place: one for place, one in surgery.ladders.items() if place[0] in ATTENTIONS}, 9)
     assert len(small.shape.heads()) == sum(picked_numbers.values()) == 9
     rows = read_tsv(tmp_path / "small/heads.tsv")
     parts = parts_at(small, ATTENTIONS)
     for (kind, layer), what in surgery.surgeon.maps.items():
+        if kind in FEEDFORWARDS:
+            assert output_of(parts_at(small, [kind])[kind, layer])[1] == what.groups
+            continue
         kept = [row["open"] == "1" for row in rows if (row["attention"], row["layer"]) == (kind, str(layer))]
         numbers = [head for head, stays in enumerate(kept) if stays]
         assert numbers == surgery.surgeon.kept((kind, layer), picked_numbers[kind, layer])
@@ -95,16 +99,21 @@ def test_the_model_that_is_written_has_the_heads_picked_and_output_maps_refitted
 def test_ladders_tell_what_each_layer_loses_by_the_models_loss(surgery: Surgery) -> None:
     before = {name: value.clone() for name, value in surgery.model.state_dict().items()}
     assert list(surgery.ladders) == [
-        *(("enc_self", layer) for layer in (0, 1)),
-        *((kind, layer) for layer in (0, 1) for kind in ("dec_self", "dec_enc")),
+        *((kind, layer) for layer in (0, 1) for kind in ("enc_self", "enc_ffn")),
+        *((kind, layer) for layer in (0, 1) for kind in ("dec_self", "dec_enc", "dec_ffn")),
     ]
     pairs = surgery.pairs("dev")
     whole = measured(surgery.model, pairs, None, SETTINGS, torch.device("cpu"))[0]
     for place, ladder in surgery.ladders.items():
-        assert list(ladder) == [0, 1, 2, 3] and ladder[3] == 0
-        with surgery.surgeon.cut(place, 1):
+        numbers, units = list(ladder), surgery.surgeon.maps[place].groups
+        if place[0] in FEEDFORWARDS:
+            assert numbers[0] == -(-units // 8) and numbers == sorted(numbers) and numbers[-1] == units
+        else:
+            assert numbers == [0, 1, 2, 3]
+        assert ladder[units] == 0
+        with surgery.surgeon.cut(place, numbers[1]):
             now = measured(surgery.model, pairs, None, SETTINGS, torch.device("cpu"))[0]
-        assert ladder[1] == pytest.approx(now - whole, abs=1e-6)
+        assert ladder[numbers[1]] == pytest.approx(now - whole, abs=1e-6)
     assert all(torch.equal(value, before[name]) for name, value in surgery.model.state_dict().items())
 
 
@@ -128,3 +137,46 @@ def test_a_folder_left_by_gates_is_not_gone_on_with(model: Path, capsys: pytest.
     Workplace(model.parent / ".small.unfinished", {"model": str(model), "text": "t", "updates": 400})
     assert main([*asked, "--by", "surgeon"]) == 1
     assert "was left by a pruning of another model, text, language, way or number" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("flags", "heads"), [((), 18), (("--keep", "encoder=2"), 14)])
+def test_hidden_units_go_from_where_they_cost_least_with_heads_or_alone(
+    model: Path, flags: tuple[str, ...], heads: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    whole = load_folder(model).shape
+    small, asked = model.parent / "small", whole.feedforward * 5 // 8
+    given = ["prune", str(model), str(model.parent / "text.en"), "-o", str(small), "--by", "surgeon", *flags]
+    assert main([*given, "--feedforward", str(asked), "--format", "onnx"]) == 0
+    told = capsys.readouterr().err
+    assert f"heads and {asked} hidden units in an average layer are left" in told
+    small.rename(model.parent / "onnx")
+    assert main([*given, "--feedforward", str(asked)]) == 0
+    shape = load_folder(small).shape
+    assert sum(map(sum, shape.live_units.values())) == 4 * asked
+    assert len({units for layers in shape.live_units.values() for units in layers}) > 1
+    assert len(shape.heads()) == heads
+
+
+@pytest.mark.parametrize(
+    ("flags", "told"),
+    [
+        ((), "The size is missing: give --keep, --loss or, with --by surgeon, --feedforward."),
+        (("--feedforward", "9"), "--feedforward needs --by surgeon"),
+        (("--feedforward", "9", "--by", "surgeon", "--loss", "3"), "goes with --keep, but not with --loss"),
+        (("--feedforward", "0", "--by", "surgeon"), "--feedforward 0 is not possible: give"),
+        (("--feedforward", "9999", "--by", "surgeon"), "--feedforward 9999 is not possible: give"),
+    ],
+)
+def test_what_cannot_be_done_is_said(
+    model: Path, flags: tuple[str, ...], told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given = ["prune", str(model), str(model.parent / "text.en"), "-o", str(model.parent / "small"), *flags]
+    assert main(given) == 1
+    said = capsys.readouterr().err
+    assert told in said and "Traceback" not in said
+
+
+def test_between_measured_rungs_losses_lie_on_lines() -> None:
+    found = interpolated({8: 0.0, 4: 1.0, 2: 5.0}, 1)
+    assert found == {8: 0.0, 7: 0.25, 6: 0.5, 5: 0.75, 4: 1.0, 3: 3.0, 2: 5.0}
+    assert list(interpolated({8: 0.0, 4: 1.0, 1: 4.0}, 2)) == [8, 6, 4, 2]

@@ -66,7 +66,11 @@ def imported(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
         if family in DESCRIBED:
             rewrite_by_transformers(folder / "theirs", family)
     import_again(family, folder / "theirs", folder / "ours")
-    model = prune(load_folder(folder / "ours"), CUT)
+    whole = load_folder(folder / "ours")
+    layers = {"enc_ffn": whole.shape.encoder_layers, "dec_ffn": whole.shape.decoder_layers}
+    places = range(whole.shape.feedforward)
+    units = {stack: [[unit % (layer + 2) > 0 for unit in places] for layer in range(n)] for stack, n in layers.items()}
+    model = prune(whole, {**CUT, **units})
     draw = torch.Generator().manual_seed(5)
     for value in model.parameters() if family != "marian" else ():
         if value.requires_grad:
@@ -131,7 +135,7 @@ def test_it_comes_in_again_from_there_as_it_was(imported: tuple[str, Path], tmp_
     import_again(family, tmp_path / "back", tmp_path / "again")
     model, again = load_folder(folder), load_folder(tmp_path / "again")
     for pair in pairs_of(model, load_vocabularies(folder, model)[0], ()):
-        torch.testing.assert_close(log_probabilities(again, pair), log_probabilities(model, pair), rtol=0, atol=2e-5)
+        torch.testing.assert_close(log_probabilities(again, pair), log_probabilities(model, pair), rtol=1e-5, atol=2e-5)
     known = [[vocabulary_of(place / "source.model").encode(TEXTS)] for place in (folder, tmp_path / "again")]
     assert known[0] == known[1]
 

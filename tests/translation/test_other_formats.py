@@ -33,6 +33,16 @@ LATER = {kind: layers[::-1] for kind, layers in {**OPEN, "dec_enc": [[True] * 3,
 NONE = {kind: [[False] * 3, [False] * 3] for kind in OPEN}
 
 
+def with_fewer_units(model: Transformer, cut: dict[str, list[list[bool]]]) -> dict[str, list[list[bool]]]:
+    """The same cut and other numbers of hidden units in each layer, in one of which none is left."""
+    units = model.shape.feedforward
+    gone = {"enc_ffn": (range(units), [0, units - 1]), "dec_ffn": ([], range(2, units))}
+    return {
+        **cut,
+        **{stack: [[unit not in lost for unit in range(units)] for lost in both] for stack, both in gone.items()},
+    }
+
+
 @pytest.mark.parametrize(
     "cut", [None, OPEN, LATER, NONE], ids=["whole", "uneven", "fewer at first", "without any head"]
 )
@@ -40,7 +50,7 @@ NONE = {kind: [[False] * 3, [False] * 3] for kind in OPEN}
 def test_ctranslate2_gives_every_subword_our_probability(
     model: Transformer, cut: dict[str, list[list[bool]]] | None, experiment: Experiment, tmp_path: Path
 ) -> None:
-    model, known = prune(model, cut) if cut else model, experiment.vocabularies()
+    model, known = prune(model, with_fewer_units(model, cut) if cut is LATER else cut or {}), experiment.vocabularies()
     write_ctranslate2(model, known, tmp_path)
     for sentences in ((), SOURCE):
         assert agreement_of_ctranslate2(model, known, tmp_path, pairs_of(model, known[0], sentences)) < 1e-5
@@ -84,7 +94,7 @@ def test_onnx_graphs_give_every_subword_our_probability_and_the_script_finds_our
     from heads.translation.translate_onnx import Model
 
     model, known = opinionated(seed=1), experiment.vocabularies()
-    model = model if cut is None else prune(model, cut)
+    model = model if cut is None else prune(model, with_fewer_units(model, cut) if cut is OPEN else cut)
     write_onnx(model, tmp_path)
     for sentences in ((), SOURCE):
         assert agreement_of_onnx(model, tmp_path, pairs_of(model, known[0], sentences)) < 2e-5

@@ -39,11 +39,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("text", type=Path, help="text to read, one sentence or example per line; a tenth is held out")
     what = "folder to write, with a page beside it"
     add_output_argument(parser, "-o", "--output", what=what, kind=NEW_FOLDER, beside=page_beside)
-    size = parser.add_mutually_exclusive_group(required=True)
+    size = parser.add_mutually_exclusive_group()
     size.add_argument("--keep", help="number of heads to keep, such as 24; encoder=12 prunes only the encoder")
     size.add_argument(
         "--loss", type=float, help="the most BLEU, or points of accuracy or cosine, to lose on held-out sentences"
     )
+    units = "number of hidden units to keep in an average feed-forward layer, with --by surgeon"
+    parser.add_argument("--feedforward", type=int, help=units)
     parser.add_argument(
         "--format", choices=FORMATS, default=FORMATS[0], help="format to write; default: folder, our own"
     )
@@ -59,7 +61,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Prune, write the folder, and report loss and speed-up; if interrupted, the same command resumes."""
-    wish = wish_of(arguments.keep, arguments.loss, arguments.updates, arguments.by)
+    wish = wish_of(arguments.keep, arguments.loss, arguments.updates, arguments.by, arguments.feedforward)
     lines = read_lines(arguments.text)
     tokeniser_of((), arguments.tokenize)  # raises at once what is wrong with it
     languages = languages_of(arguments)
@@ -69,7 +71,7 @@ def run(arguments: argparse.Namespace) -> None:
         wish.sizes(heads_of(folder, wish.scope))
         refuse_format(folder, arguments.format)
         asked = {"model": arguments.model, "text": fingerprint_of(splits), "updates": wish.updates}
-        asked |= {"by": wish.by} if wish.by != GATES else {}
+        asked |= {"by": wish.by, "units": wish.units} if wish.by != GATES else {}
         asked |= {"languages": " ".join(languages)} if any(languages) else {}
         asked |= {"labels": arguments.labels} if arguments.labels else {}
         unfinished = arguments.output.with_name(f".{arguments.output.name}.unfinished")

@@ -8,6 +8,7 @@ m = 127 / max|weight|. The numbers of in x out weights are stored transposed, ou
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -82,23 +83,37 @@ class MarianFile:
         return options
 
     def with_tensors(self, tensors: Mapping[str, NDArray[np.float32]]) -> MarianFile:
-        """The same file with other numbers in some tensors, whose types and shapes stay the same.
+        """The same file with other numbers in some tensors, whose types stay the same.
 
         A tensor whose numbers do not change keeps its bytes, and an 8-bit matrix its multiplier as long as that
         gives all its numbers without rounding: if a head is set to zero, the others stay as they are. Raises
-        ValueError for a tensor that the file lacks or has in another shape.
+        ValueError for a tensor that the file lacks or has with another number of dimensions.
         """
         items = dict(self.items)
         for name, numbers in tensors.items():
             item = items.get(name)
-            if item is None or name == OPTIONS or item.shape != numbers.shape:
+            if item is None or name == OPTIONS or len(item.shape) != numbers.ndim:
                 raise ValueError(f"{name} of {numbers.shape} is not a tensor of this file")
-            if not np.array_equal(item.floats(), numbers):
+            if item.shape != numbers.shape:
+                items[name] = packed(name, numbers, item.kind, item.multiplier() if item.kind == INTGEMM8 else None)
+            elif not np.array_equal(item.floats(), numbers):
                 kept = item.multiplier() if item.kind == INTGEMM8 else None
                 made = packed(name, numbers, item.kind, kept).data
                 used = used_bytes(item.kind, item.shape)
                 items[name] = replace(item, data=made[:used] + item.data[used:])
         return MarianFile(items, self.gap)
+
+    def with_option(self, name: str, value: int) -> MarianFile:
+        """The same file with another value of an option that is a number, all others as they are written."""
+        if self.options().get(name) == value:
+            return self
+        text = self.items[OPTIONS].data.partition(b"\0")[0].decode("utf-8")
+        line = re.compile(rf"^{re.escape(name)}:.*$", re.MULTILINE)
+        written = f"{name}: {value}"
+        text = line.sub(written, text) if line.search(text) else f"{text.rstrip()}\n{written}\n"
+        data = text.encode("utf-8") + b"\0"
+        item = replace(self.items[OPTIONS], shape=(len(data),), data=data + bytes(aligned(len(data)) - len(data)))
+        return MarianFile({**self.items, OPTIONS: item}, self.gap)
 
 
 def packed(name: str, numbers: NDArray[np.float32], kind: int, multiplier: float | None = None) -> Item:

@@ -11,13 +11,15 @@ from typing import Any
 from heads.base.files import UserError
 from heads.formats.marian_items import OPTIONS, MarianFile
 
+FEEDFORWARD = "transformer-dim-ffn"
+"""The option with the number of hidden units of every feed-forward network."""
 DEFAULTS: Mapping[str, Any] = {
     "type": "amun",
     "enc-depth": 1,
     "dec-depth": 1,
     "transformer-heads": 8,
     "dim-emb": 512,
-    "transformer-dim-ffn": 2048,
+    FEEDFORWARD: 2048,
     "transformer-ffn-activation": "swish",
     "transformer-ffn-depth": 2,
     "transformer-preprocess": "",
@@ -40,7 +42,7 @@ KNOWN: Mapping[str, tuple[str | int, ...]] = {
     "transformer-decoder-autoreg": ("self-attention", "rnn"),
 }
 """The only supported values of these options."""
-COUNTS = ("enc-depth", "dec-depth", "transformer-heads", "dim-emb", "transformer-dim-ffn")
+COUNTS = ("enc-depth", "dec-depth", "transformer-heads", "dim-emb", FEEDFORWARD)
 FLAGS = ("layer-normalization", "tied-embeddings", "tied-embeddings-src", "tied-embeddings-all", "output-omit-bias")
 OFF = (
     *("transformer-no-projection", "transformer-pool", "transformer-train-position-embeddings", "transformer-no-bias"),
@@ -101,7 +103,7 @@ def shape_of(path: Path, options: Mapping[str, Any]) -> MarianShape:
         decoder_layers=options["dec-depth"],
         heads=options["transformer-heads"],
         width=options["dim-emb"],
-        feed_forward=options["transformer-dim-ffn"],
+        feed_forward=options[FEEDFORWARD],
         activation=options["transformer-ffn-activation"],
         pre_norm=pre_norm,
         final_norm=final_norm,

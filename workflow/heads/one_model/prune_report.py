@@ -40,18 +40,27 @@ ON_PAGE = ("heads", "attention", "closing", "concrete")
 """The parts of the page."""
 
 
-def wish_of(keep: str | None, loss: float | None, updates: int, by: str = GATES) -> Wish:
-    """The wish that the flags express. Raises UserError for an invalid --keep, and for numbers not above 0."""
+def wish_of(
+    keep: str | None, loss: float | None, updates: int, by: str = GATES, feedforward: int | None = None
+) -> Wish:
+    """The wish that the flags express.
+
+    Raises UserError for an invalid --keep, for numbers not above 0, and for flags that do not go together.
+    """
+    if keep is None and loss is None and feedforward is None:
+        raise UserError("The size is missing: give --keep, --loss or, with --by surgeon, --feedforward.")
+    if feedforward is not None and (by == GATES or loss is not None):
+        raise UserError("--feedforward needs --by surgeon, and goes with --keep, but not with --loss.")
     if loss is not None and not 0 < loss < math.inf:
         raise UserError(f"--loss {loss} is not above 0: give the BLEU that may be lost, such as 0.5.")
     if updates < 1:
         raise UserError(f"--updates {updates} is not above 0: give a number such as 400.")
     if keep is None:
-        return Wish("all", None, loss, updates, by)
+        return Wish("all", None, loss, updates, by, feedforward)
     part, _, number = keep.rpartition("=")
     if (part or "all") not in PARTS or not number.isdecimal():
         raise UserError(f"--keep {keep} is not a number of heads such as 24 or encoder=12.")
-    return Wish(PARTS[part or "all"], int(number), None, updates, by)
+    return Wish(PARTS[part or "all"], int(number), None, updates, by, feedforward)
 
 
 def report_lines(
@@ -68,8 +77,11 @@ def report_lines(
     against = AGAINST[lost.metric]
     if lost.tokeniser not in (AUTO, DEFAULT_TOKENISER):
         against = against.replace("BLEU", f"BLEU ({lost.tokeniser})")
+    left = f"{lost.kept} of {heads} heads"
+    if wish.units is not None:
+        left += f" and {wish.units:,} hidden units in an average layer"
     yield (
-        f"{lost.kept} of {heads} heads are left. On {sentences} held-out sentences, by {against}, it has "
+        f"{left} are left. On {sentences} held-out sentences, by {against}, it has "
         f"{lost.pruned:.1f}, and {whole}: {lost.change:+.2f} (95 % interval {lost.low:+.2f} to {lost.high:+.2f})."
     )
     for size, (ratio, low, high) in speed.items():

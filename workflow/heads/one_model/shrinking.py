@@ -16,7 +16,7 @@ from heads.analysis.masking_curve import compared
 from heads.analysis.metrics import BLEU, Answers, Metric
 from heads.analysis.speed import clock_of, compare, contestant
 from heads.base.files import UserError
-from heads.base.names import SCOPES, SIDES
+from heads.base.names import FEEDFORWARDS, SCOPES, SIDES
 from heads.base.provenance import made_by
 from heads.base.targets import CONTROL, Target
 from heads.config.analyses import AblationSettings, SpeedSettings
@@ -63,11 +63,20 @@ class Wish:
     updates: int
     by: str = GATES
     """GATES, or SURGEON, in closed form."""
+    units: int | None = None
+    """Hidden units to keep in an average feed-forward network; None: all."""
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The kinds of attention, and the feed-forward stacks, that lose heads or units."""
+        return (*SCOPES[self.scope], *(FEEDFORWARDS if self.units is not None else ()))
 
     def sizes(self, heads: int) -> list[int]:
         """The numbers of heads to try, largest first. Raises UserError unless a head stays and another one goes."""
         if heads < 2:
             raise UserError("The model has fewer than two heads in that scope: give one with a head that can go.")
+        if self.keep is None and self.loss is None:
+            return [heads]
         if self.keep is None:
             return [*dict.fromkeys(min(heads - 1, max(1, round(share * heads))) for share in SHARES)]
         if not 0 < self.keep < heads:
@@ -108,12 +117,12 @@ def shrunk(
     heads = heads_of(place.baseline, wish.scope)
     best: tuple[Path, Loss] | None = None
     tried: list[int] = []
-    surgery = Surgery(place, wish.scope, device, report) if wish.by == SURGEON else None
+    surgery = Surgery(place, wish.kinds, device, report) if wish.by == SURGEON else None
     for kept in wish.sizes(heads):
         tried.append(kept)
         target = Target.of_choice("gates", kept)
         if surgery is not None:
-            surgery.smaller(kept, run_of_target(place, "pruned", wish.scope, target))
+            surgery.smaller(kept, wish.units, run_of_target(place, "pruned", wish.scope, target))
         else:
             report(f"training with {kept} of {heads} heads{', and the control' * needs_control(place, wish)}")
             _train_both(place, wish, target, device, threads)

@@ -1,5 +1,6 @@
 """Prune one model in closed form on its own outputs for a text: heads go, and output maps are refitted, in one pass."""
 
+from collections.abc import Collection
 from functools import cached_property, partial
 from pathlib import Path
 
@@ -8,8 +9,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from heads.base.files import write_tsv
-from heads.base.names import SCOPES, SIDES
+from heads.base.files import UserError, write_tsv
+from heads.base.names import ATTENTIONS, FEEDFORWARDS, SIDES
 from heads.base.provenance import made_by
 from heads.model.alone import ExampleEncoder
 from heads.model.folder import WEIGHTS, load_model, save_folder
@@ -18,7 +19,7 @@ from heads.model.prefixes import Place, Prefixes
 from heads.model.shape import facts_of
 from heads.one_model.measuring import UNTRAINED
 from heads.one_model.workplace import Workplace
-from heads.pruning.closed_form import Ladder, Surgeon, output_maps, picked, without
+from heads.pruning.closed_form import SHARES, Ladder, Surgeon, interpolated, output_maps, picked, rungs_of, without
 from heads.text.batches import Batch, Pairs, measured_pairs
 from heads.text.vocabulary import Tokens
 from heads.translation.stream import Report
@@ -28,44 +29,67 @@ STUDIED = 60_000
 ASKED = 100
 """The most held-out sentences on which losses are compared."""
 BATCH_TOKENS = 2048
+STEP = 64
+"""Hidden units go in steps of this number, for which engines have fast products; in narrow models one by one."""
 
 
 class Surgery:
-    """One model, from which any number of heads of a scope can be taken."""
+    """One model, from which any number of heads of a scope, and of hidden units, can be taken."""
 
-    def __init__(self, place: Workplace, scope: str, device: torch.device, report: Report) -> None:
-        """report: called with what is being done. The text of every split must have been answered."""
-        self.place, self.scope, self.device, self.report = place, scope, device, report
+    def __init__(self, place: Workplace, kinds: Collection[str], device: torch.device, report: Report) -> None:
+        """kinds: of attention and of feed-forward stacks to be cut. report: called with what is being done.
+
+        The text of every split must have been answered.
+        """
+        self.place, self.kinds, self.device, self.report = place, kinds, device, report
         self.model = load_model(place.baseline).to(device)
 
-    def smaller(self, kept: int, out: Path) -> None:
-        """Write the model with so many heads into a folder, unless it is there."""
+    def smaller(self, heads: int, units: int | None, out: Path) -> None:
+        """Write the model with so many heads, and units in an average layer, into a folder, unless it is there.
+
+        units: None, or about that number, in steps of STEP. Raises UserError if layers cannot have so few on average.
+        """
         if (out / WEIGHTS).is_file():
             return
-        numbers = picked(self.ladders, kept)
+        numbers = picked({place: ladder for place, ladder in self.ladders.items() if place[0] in ATTENTIONS}, heads)
+        if units is not None:
+            numbers |= self.units(units)
         model = without(self.model, self.surgeon, numbers)
         out.mkdir(parents=True, exist_ok=True)
         write_tsv(out / "heads.tsv", head_rows(model.shape), COLUMNS)
         save_folder(model, out, {**UNTRAINED, **facts_of(self.place.baseline)}, made_by())
 
+    def units(self, average: int) -> dict[Place, int]:
+        """The number of hidden units in each layer, if they are to have so many on average."""
+        own = {place: ladder for place, ladder in self.ladders.items() if place[0] in FEEDFORWARDS}
+        widest = max(map(max, own.values()))
+        step = STEP if widest >= SHARES * STEP else 1
+        ladders = {place: interpolated(ladder, step) for place, ladder in own.items()}
+        most, least = (sum(map(end, ladders.values())) for end in (max, min))
+        asked = most - (most - average * len(own)) // step * step
+        if not least <= asked < most:
+            fewest, many = -(-least // len(own)), most // len(own)
+            raise UserError(f"--feedforward {average} is not possible: give {fewest} to {many - 1}.")
+        return picked(ladders, asked)
+
     @cached_property
     def surgeon(self) -> Surgeon:
         """The surgeon, once it has read the text."""
-        self.report("reading the text once for the outputs of all heads")
+        self.report("reading the text once for the outputs of all heads and units")
         pairs = self.pairs("train")
         order = np.random.default_rng(1).permutation(pairs.index)
         read = pairs.only(order[: 1 + np.searchsorted(np.cumsum(pairs.source.lengths[order]), STUDIED)])
         batches = (batch.to(self.device) for _, batch in read.in_order(BATCH_TOKENS))
-        return Surgeon(self.model, output_maps(self.model, batches, SCOPES[self.scope]))
+        return Surgeon(self.model, output_maps(self.model, batches, self.kinds))
 
     @cached_property
     def ladders(self) -> dict[Place, Ladder]:
-        """What each layer loses with each number of heads, all other layers being whole."""
+        """What each layer loses with each number of heads, or some numbers of units, all other layers being whole."""
         surgeon, whole = self.surgeon, self.loss()
-        self.report("comparing what each layer loses with fewer heads")
+        self.report("comparing what each layer loses with fewer of them")
         found: dict[Place, Ladder] = {}
         for place, what in surgeon.maps.items():
-            fewer = surgeon.ladder(place, range(what.groups), partial(self.loss, place))
+            fewer = surgeon.ladder(place, rungs_of(what), partial(self.loss, place))
             found[place] = {**{number: loss - whole for number, loss in fewer.items()}, what.groups: 0.0}
         return found
 

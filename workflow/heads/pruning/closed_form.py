@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from functools import cache
 from typing import TypeVar
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -25,6 +26,8 @@ from heads.text.batches import Batch
 Model = TypeVar("Model", bound=Encoder)
 Ladder = Mapping[int, float]
 """The loss by the number of heads or units that a sub-layer keeps."""
+SHARES = 8
+"""Losses of feed-forward networks are measured with each eighth of their units, down to one."""
 
 
 def parts_at(model: Encoder, kinds: Collection[str]) -> dict[Place, SubLayer]:
@@ -80,7 +83,7 @@ class Surgeon:
     def __init__(self, model: Encoder, maps: Mapping[Place, OutputMap]) -> None:
         """maps: by `output_maps`, of this model."""
         self.model, self.maps = model, maps
-        self.order = cache(lambda place: order_of_removal(maps[place])[0])
+        self.order = cache(lambda place: order_of_removal(maps[place], fewest_in(maps[place]))[0])
 
     def kept(self, place: Place, number: int) -> list[int]:
         """Which heads or units a sub-layer keeps if it keeps so many, by their places in it."""
@@ -108,6 +111,27 @@ class Surgeon:
             with self.cut(place, number):
                 found[number] = loss()
         return found
+
+
+def fewest_in(what: OutputMap) -> int:
+    """The smallest number of heads or units that a sub-layer is cut down to: none, or a share of its units."""
+    return 0 if what.size > 1 else -(-what.groups // SHARES)
+
+
+def rungs_of(what: OutputMap) -> list[int]:
+    """The numbers of heads or units for which losses are measured: each number, or some shares, all but the whole."""
+    if what.size > 1:
+        return [*range(what.groups)]
+    return sorted({max(fewest_in(what), what.groups * share // SHARES) for share in range(1, SHARES)})
+
+
+def interpolated(ladder: Ladder, step: int) -> dict[int, float]:
+    """A ladder with a rung at every `step` down from its highest, losses on straight lines between those measured."""
+    lowest, highest = min(ladder), max(ladder)
+    places = [*range(highest, lowest - 1, -step)]
+    known = sorted(ladder)
+    losses = np.interp(places, known, [ladder[number] for number in known])
+    return dict(zip(places, losses.tolist(), strict=True))
 
 
 def without(model: Model, surgeon: Surgeon, numbers: Mapping[Place, int]) -> Model:

@@ -9,6 +9,7 @@ from heads.base.bert import DESCRIBING, files_of
 from heads.base.files import UserError, write_json, write_text, write_tsv
 from heads.base.provenance import made_by
 from heads.model.encoder import Encoder
+from heads.model.equal_units import with_equal_units
 from heads.model.folder import HEADS, load_alone, save_folder
 from heads.model.head_removal import COLUMNS, head_rows
 from heads.model.shape import ModelShape, facts_of, shape_of
@@ -157,7 +158,7 @@ def export_alone(folder: Path, out: Path, form: str = "folder", *, examples: Seq
                 write_encoder(model, stage)
                 difference = agreement_of_encoder(model, stage, given)
             else:
-                write_bert(model, vocabulary, labels.words, stage)
+                write_bert(with_equal_units(model), vocabulary, labels.words, stage)
                 difference = agreement_of_bert(model, stage, given)
             if not difference <= limit:
                 raise ArithmeticError(f"the output of the exported model differs from ours by {difference}")

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from heads.base import fairseq
 from heads.base.files import UserError, write_json, write_text, write_tsv
+from heads.model.equal_units import with_equal_units
 from heads.model.folder import HEADS, load_folder, save_folder
 from heads.model.head_removal import COLUMNS, head_rows
 from heads.model.shape import ModelShape, facts_of
@@ -131,6 +132,8 @@ def _write_other(
     Numbers of fewer bits, which Marian's own format may have, are not expected to agree.
     """
     limit = rounding_of(model, pairs)
+    if form in ("huggingface", *OF_MARIAN):
+        model = with_equal_units(model, in_both=form in OF_MARIAN)
     if form == "ctranslate2":
         write_ctranslate2(model, vocabularies, stage, quantization, aligning)
         difference = agreement_of_ctranslate2(model, vocabularies, stage, pairs)

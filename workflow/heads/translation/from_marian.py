@@ -98,11 +98,10 @@ def shape_of_marian(
 ) -> ModelShape:
     """The model's shape as one of ours. first: as in `model_of_marian`. Raises UserError if ours cannot have it."""
     config, where = folder.config, folder.path / CONFIG
-    for part in ("attention_heads", "ffn_dim"):
-        if config[f"encoder_{part}"] != config[f"decoder_{part}"]:
-            both = f"{config[f'encoder_{part}']} and {config[f'decoder_{part}']}"
-            raise UserError(f"{where}: {part} is {both} in encoder and decoder, but has to be the same.")
-    width, heads = config["d_model"], config["encoder_attention_heads"]
+    width, heads, others = config["d_model"], config["encoder_attention_heads"], config["decoder_attention_heads"]
+    if heads != others:
+        both = f"{heads} and {others}"
+        raise UserError(f"{where}: attention_heads is {both} in encoder and decoder, but has to be the same.")
     if width % heads:
         raise UserError(f"{where}: d_model {width} does not divide into {heads} heads.")
     if config["activation_function"] not in ACTIVATIONS:
@@ -112,11 +111,15 @@ def shape_of_marian(
     if kind == "m2m_100" and width % 2:
         raise UserError(f"{where}: d_model {width} is odd, but its positions need as many sines as cosines.")
     layers = {part: config[f"{stack}_layers"] for part, stack in STACKS.items()}
+    units = {
+        f"{stack[:3]}_ffn": (config[f"{stack}_ffn_dim"],) * config[f"{stack}_layers"] for stack in set(STACKS.values())
+    }
     source, target, projection = (matrices[name] for name in (SOURCE, TARGET, PROJECTION))
     return ModelShape(
         width=width,
         head_width=width // heads,
         feedforward=config["encoder_ffn_dim"],
+        live_units={} if config["encoder_ffn_dim"] == config["decoder_ffn_dim"] else units,
         dropout=float(config["dropout"]),
         attention_dropout=float(config["attention_dropout"]),
         pre_norm=layout["pre_norm"],

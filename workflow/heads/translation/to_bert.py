@@ -30,6 +30,8 @@ LONGEST, EXAMPLES = 40, 16
 def write_bert(model: ExampleEncoder, vocabulary: WordPieces, labels: Sequence[str], folder: Path) -> None:
     """Write config, weights and tokeniser into a folder; `labels` in the order of the logits.
 
+    All layers of the model have as many hidden units.
+
     A classifier becomes a BertForSequenceClassification, a sentence encoder a BertModel without a pooler, which
     sentence-transformers reads too.
     Raises UserError for a model that BERT cannot express.
@@ -94,7 +96,7 @@ def config_of(shape: ModelShape, labels: Sequence[str]) -> dict[str, Any]:
         "hidden_size": shape.width,
         "num_hidden_layers": shape.layers("enc_self"),
         "num_attention_heads": shape.original_heads,
-        "intermediate_size": shape.feedforward,
+        "intermediate_size": shape.units("enc_ffn")[0],
         "hidden_act": shape.activation,
         "hidden_dropout_prob": shape.dropout,
         "attention_probs_dropout_prob": shape.attention_dropout,

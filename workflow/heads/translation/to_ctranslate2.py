@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from heads.base.files import UserError, read_tsv
@@ -162,8 +163,11 @@ def _put_layer(spec: Any, layer: Layer, heads: int, shape: ModelShape) -> None:
         described = getattr(spec, PARTS[part.kind])
         _put_norm(described.layer_norm, part.residual.norm)
         if isinstance(part, FeedForwardPart):
-            _put(described.linear_0, part.feedforward.inner.weight, part.feedforward.inner.bias)
-            _put(described.linear_1, part.feedforward.outer.weight, part.feedforward.outer.bias)
+            inner, outer = part.feedforward.inner, part.feedforward.outer
+            # It has no matrices without rows, so a network without units gets one that is always zero.
+            more = 0 if outer.in_features else 1
+            _put(described.linear_0, F.pad(inner.weight, (0, 0, 0, more)), F.pad(inner.bias, (0, more)))
+            _put(described.linear_1, F.pad(outer.weight, (0, more)), outer.bias)
         elif isinstance(part, SelfAttention | CrossAttention):
             _put_attention(described, part.attention, heads, shape)
 

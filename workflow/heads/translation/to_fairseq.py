@@ -29,7 +29,8 @@ from heads.translation.to_huggingface import subword_matrices, with_all_heads
 def write_fairseq(model: Transformer, came_with: Path, search: tuple[int, float], folder: Path) -> None:
     """Write weights, search settings (beam size, length penalty) and the model's original files into a folder.
 
-    came_with: the folder of the original files. Raises UserError if it is damaged.
+    All layers of a stack have as many hidden units. came_with: the folder of the original files. Raises UserError if it
+    is damaged.
     """
     for name in DESCRIBING:
         if (came_with / name).is_file():
@@ -52,6 +53,8 @@ def write_fairseq(model: Transformer, came_with: Path, search: tuple[int, float]
     tied = SOURCE not in tensors
     changed = {"architectures": [CLASSES[theirs.config["model_type"]]], "tie_word_embeddings": tied, "dtype": "float32"}
     changed["vocab_size"] = rows
+    for stack in ("encoder", "decoder"):
+        changed[f"{stack}_ffn_dim"] = model.shape.units(f"{stack[:3]}_ffn")[0]
     config = {name: value for name, value in read_object(folder / CONFIG).items() if name != "torch_dtype"}
     write_json(folder / CONFIG, {**config, **changed})
     save_file(tensors, folder / WEIGHTS, metadata={"format": "pt"})

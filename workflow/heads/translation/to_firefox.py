@@ -15,6 +15,7 @@ from torch import Tensor
 from heads.base.files import UserError
 from heads.formats.marian_file import write
 from heads.formats.marian_parts import files_of
+from heads.formats.marian_shape import FEEDFORWARD
 from heads.model.head_removal import module_name
 from heads.model.shape import ModelShape
 from heads.model.transformer import Transformer
@@ -29,11 +30,13 @@ Numbers = NDArray[np.float32]
 def write_firefox(model: Transformer, came_with: Path, folder: Path, *, plain: bool = False) -> None:
     """Write the model, and all files that its engine needs, into a folder.
 
-    came_with: the folder that an import kept beside the vocabularies. plain: float32 numbers under Marian's names, as a
-    `.npz`, instead of the original types. Raises UserError for a model that was not imported from Marian.
+    All layers of the model have as many hidden units. came_with: the folder that an import kept beside the
+    vocabularies. plain: float32 numbers under Marian's names, as a `.npz`, instead of the original types. Raises
+    UserError for a model that was not imported from Marian.
     """
     origin = origin_of(model.shape, came_with)
-    file = origin.file.with_tensors(tensors_of(model, origin))
+    units = model.shape.units("enc_ffn")[0]
+    file = origin.file.with_tensors(tensors_of(model, origin)).with_option(FEEDFORWARD, units)
     for path in files_of(origin.parts.model):
         if path != origin.parts.model and path.name != ABOUT:
             shutil.copyfile(path, folder / path.name)

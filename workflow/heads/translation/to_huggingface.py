@@ -103,11 +103,14 @@ def config_of(shape: ModelShape) -> dict[str, Any]:
     """The contents of config.json."""
     sizes = {
         f"{stack}_{name}": value
-        for stack, kind in (("encoder", "enc_self"), ("decoder", "dec_self"))
+        for stack, kind, units in (
+            ("encoder", "enc_self", shape.units("enc_ffn")),
+            ("decoder", "dec_self", shape.units("dec_ffn")),
+        )
         for name, value in (
             ("layers", shape.layers(kind)),
             ("attention_heads", shape.original_heads),
-            ("ffn_dim", shape.feedforward),
+            ("ffn_dim", units[0]),
         )
     }
     return {
