@@ -42,6 +42,7 @@ BEFORE = "4c87e51"
 HERE = Path(__file__).parent
 AGAIN = ("multi30k", "news-en-ru", "pretrained")
 SHOWN = (
+    "paper-size-en-pt",
     *("firefox-en-pt", "firefox-pt-en", "firefox-grown-en-pt", "firefox-scratch-en-pt", "firefox-scratch-6-en-pt"),
     *("minilm-sick", "demo", "multi30k", "news-en-ru"),
 )
