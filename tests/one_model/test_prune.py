@@ -309,7 +309,7 @@ def test_what_is_lost_is_told_by_the_control(monkeypatch: pytest.MonkeyPatch, tm
 
     monkeypatch.setattr(shrinking, "answering", answering)
     monkeypatch.setattr(shrinking, "needs_control", lambda *_: True)
-    found = shrinking._loss(place, "all", tmp_path / "small", 5, "test", "cpu")  # type: ignore[arg-type]
+    found = shrinking._loss(place, Wish("all", 5, None, 1), tmp_path / "small", 5, "test", "cpu")  # type: ignore[arg-type]
     pruned, control = (sacrebleu.corpus_bleu(said[name], [wanted]).score for name in ("small", "lam-0"))
     assert (found.pruned, found.control, found.change) == pytest.approx((pruned, control, pruned - control), abs=0.01)
     assert found.low <= found.change <= found.high

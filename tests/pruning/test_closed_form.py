@@ -72,7 +72,7 @@ def test_heads_are_what_their_trace_says(model: Transformer, surgeon: Surgeon) -
 
 
 @pytest.mark.parametrize(
-    ("place", "number"), [(("enc_self", 1), 2), (("dec_enc", 0), 1), (("enc_ffn", 0), 3), (("dec_ffn", 1), 0)]
+    ("place", "number"), [(("enc_self", 1), 2), (("dec_enc", 0), 1), (("enc_ffn", 0), 3), (("dec_ffn", 1), 1)]
 )
 def test_a_cut_sub_layer_gives_what_least_squares_gives_and_is_whole_again_after_it(
     model: Transformer, surgeon: Surgeon, place: Place, number: int
@@ -98,6 +98,8 @@ def test_the_smaller_model_computes_what_the_cut_one_computes(model: Transformer
     batch, place = text(5), ("enc_ffn", 1)
     with surgeon.cut(place, 4), surgeon.cut(("dec_enc", 1), 2), surgeon.cut(("dec_self", 0), 0):
         expected = model(batch.source, batch.source_mask, batch.target_input)
+    with pytest.raises(ValueError, match="fewer than 1"):
+        surgeon.kept(place, 0)
     smaller = without(model, surgeon, {place: 4, ("dec_enc", 1): 2, ("dec_self", 0): 0})
     assert smaller.shape.live_units == {"enc_ffn": (7, 4), "dec_ffn": (7, 7)}
     assert [len(smaller.shape.heads([kind])) for kind in ATTENTIONS] == [6, 3, 5]
@@ -114,8 +116,8 @@ def test_a_ladder_has_the_loss_of_each_rung_and_a_whole_sub_layer_loses_nothing(
     def loss() -> float:
         return float((model(batch.source, batch.source_mask, batch.target_input) - whole).square().mean())
 
-    ladder = surgeon.ladder(("dec_ffn", 0), [7, 3, 0], loss)
-    assert list(ladder) == [7, 3, 0]
+    ladder = surgeon.ladder(("dec_ffn", 0), [7, 3, 1], loss)
+    assert list(ladder) == [7, 3, 1]
     assert ladder[7] == pytest.approx(0, abs=1e-9)
     with surgeon.cut(("dec_ffn", 0), 3):
         assert ladder[3] == loss() > ladder[7]

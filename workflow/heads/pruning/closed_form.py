@@ -86,7 +86,12 @@ class Surgeon:
         self.order = cache(lambda place: order_of_removal(maps[place], fewest_in(maps[place]))[0])
 
     def kept(self, place: Place, number: int) -> list[int]:
-        """Which heads or units a sub-layer keeps if it keeps so many, by their places in it."""
+        """Which heads or units a sub-layer keeps if it keeps so many, by their places in it.
+
+        Raises ValueError for fewer than it is ever cut down to.
+        """
+        if number < (fewest := fewest_in(self.maps[place])):
+            raise ValueError(f"{number} are fewer than {fewest}")
         gone = {*self.order(place)[: self.maps[place].groups - number]}
         return [group for group in range(self.maps[place].groups) if group not in gone]
 
