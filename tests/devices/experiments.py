@@ -21,6 +21,7 @@ from heads.text.labels import write_labels
 from heads.translation.from_bert import EMBEDDING
 from heads.translation.opening import READERS, Wishes
 from known_experiment import COUNTS, LEFT, Known, known_model, save, write_known
+from many_lines import LINES
 from marian_files import write_student
 from model_folders import SOURCE
 from tiny_examples import write_examples
@@ -28,14 +29,6 @@ from tiny_examples import write_examples
 WORDS, LABELS, VECTORS, STUDENT = "words", "labels", "vectors", "student"
 """What a model answers with; a student is a translator from a Marian file, with a shortlist."""
 SIDES = ("source", "target")
-TEXT = [
-    f"{what} {animal} {does} {where} ."
-    for what in ("a small", "the old", "a white")
-    for animal in ("dog", "cat", "house")
-    for does in ("sees", "stands", "barks")
-    for where in ("here", "near the river")
-]
-"""As many sentences as it takes to prune a model."""
 SIZES: dict[str, Any] = {
     "width": 12, "head_width": 4, "feedforward": 7, "dropout": 0.0, "pre_norm": False, "source_subwords": 40,
     "original_heads": 3, "live_heads": full_heads(layers=2, heads=3, kinds=("enc_self",)), "positions": LEARNED,
@@ -61,7 +54,7 @@ def write_place(folder: Path, kind: str) -> Place:
     {WORDS: _write_words, LABELS: _write_labels, VECTORS: _write_vectors, STUDENT: _write_student}[kind](folder)
     made = Place(folder, kind)
     known = [line for split in COUNTS for line in read_lines(made.text(split, "source"))]
-    write_lines(folder / "text.txt", known if kind == WORDS else TEXT)
+    write_lines(folder / "text.txt", known if kind == WORDS else LINES)
     return made
 
 

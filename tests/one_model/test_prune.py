@@ -22,21 +22,8 @@ from heads.one_model.prune_report import report_lines, wish_of
 from heads.one_model.shrinking import Loss, Wish, shrunk
 from heads.one_model.workplace import Workplace, splits_for, splits_of
 from heads.translation.distilled import distinct
-from heads.translation.export import export
 from many_lines import LINES
-from model_folders import Experiment, greedy, write_experiment
-
-
-@pytest.fixture(scope="module")
-def experiment(tmp_path_factory: pytest.TempPathFactory) -> Experiment:
-    return write_experiment(tmp_path_factory.mktemp("results") / "tiny")
-
-
-@pytest.fixture
-def model(experiment: Experiment, tmp_path: Path) -> Path:
-    export(experiment.baseline, tmp_path / "model")
-    write_lines(tmp_path / "text.en", LINES * 2)
-    return tmp_path / "model"
+from model_folders import Experiment, greedy
 
 
 def pruned(model: Path, *flags: str) -> int:

@@ -10,35 +10,22 @@ import torch
 
 from explored_page import data_of
 from heads.__main__ import main
-from heads.base.files import read_tsv, write_lines
+from heads.base.files import UserError, read_tsv
 from heads.base.names import ATTENTIONS, FEEDFORWARDS
 from heads.config.trainings import TrainingSettings
 from heads.model.folder import load_folder
 from heads.one_model import shrinking
-from heads.one_model.surgery import Surgery
+from heads.one_model.surgery import Surgery, total_of_units
 from heads.one_model.workplace import Workplace, splits_for, splits_of
 from heads.pruning.closed_form import interpolated, output_of, parts_at, picked
 from heads.pruning.surgeon import refitted
 from heads.training.evaluation import measured
 from heads.translation.distilled import distinct
-from heads.translation.export import export
 from many_lines import LINES
-from model_folders import Experiment, greedy, write_experiment
+from model_folders import greedy
 
 pytestmark = pytest.mark.filterwarnings("ignore:PULP_CBC_CMD", "ignore:Initializing zero-element tensors")
 SETTINGS = TrainingSettings(micro_batch_tokens=2048)
-
-
-@pytest.fixture(scope="module")
-def experiment(tmp_path_factory: pytest.TempPathFactory) -> Experiment:
-    return write_experiment(tmp_path_factory.mktemp("results") / "tiny")
-
-
-@pytest.fixture
-def model(experiment: Experiment, tmp_path: Path) -> Path:
-    export(experiment.baseline, tmp_path / "model")
-    write_lines(tmp_path / "text.en", LINES)
-    return tmp_path / "model"
 
 
 def never(*_: Any) -> None:
@@ -174,9 +161,25 @@ def test_what_cannot_be_done_is_said(
     assert main(given) == 1
     said = capsys.readouterr().err
     assert told in said and "Traceback" not in said
+    assert {path.name for path in model.parent.iterdir()} == {"model", "text.en"}, "before anything is done"
 
 
 def test_between_measured_rungs_losses_lie_on_lines() -> None:
     found = interpolated({8: 0.0, 4: 1.0, 2: 5.0}, 1)
     assert found == {8: 0.0, 7: 0.25, 6: 0.5, 5: 0.75, 4: 1.0, 3: 3.0, 2: 5.0}
     assert list(interpolated({8: 0.0, 4: 1.0, 1: 4.0}, 2)) == [8, 6, 4, 2]
+
+
+@pytest.mark.parametrize(
+    ("layers", "average", "total"), [([9, 9], 4, 8), ([1536] * 8, 1024, 8192), ([1024, 512], 700, 1408)]
+)
+def test_units_are_kept_in_whole_steps_and_never_fewer_than_asked_for(
+    layers: list[int], average: int, total: int
+) -> None:
+    assert total_of_units(layers, average) == total
+
+
+@pytest.mark.parametrize(("layers", "average"), [([9, 9], 1), ([9, 9], 9), ([1536] * 8, 183), ([1536] * 8, 1530)])
+def test_units_that_layers_cannot_have_are_refused(layers: list[int], average: int) -> None:
+    with pytest.raises(UserError, match=f"--feedforward {average} is not possible: give "):
+        total_of_units(layers, average)

@@ -6,9 +6,8 @@ TRAINED=$(for kind in gates pruned; do for run in enc_self/lam-0 enc_self/lam-0.
 T=results/tables; F=results/figures/paper-size-en-pt; mkdir -p $T $F
 table() { name=$1; shift; python -m heads table --name $name --runs $* --out $T/table_$name.tsv; }
 figure() { name=$1; shift; python -m heads figure --name $name --runs $* --out-pdf $F/$name.pdf --out-png $F/$name.png; }
-for name in pruning spare measures correlations michel_table1 michel_table2 michel_masking_curve claims; do table $name $BASE $TRAINED; done
+for name in pruning spare measures correlations claims; do table $name $BASE $TRAINED; done
 table roles $BASE $SMALL
 table dependencies $BASE
 table cross_attention $BASE
-for name in heads_by_type heads_by_layer bleu_encoder_heads heads_needed head_functions cross_attention michel_fig1 michel_fig3 michel_layers; do figure $name $BASE $TRAINED; done
-figure functions_retained $BASE $SMALL $TRAINED
+for name in heads_by_layer heads_needed head_functions; do figure $name $BASE $TRAINED; done

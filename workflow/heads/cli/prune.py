@@ -21,7 +21,7 @@ from heads.cli._flags import (
 )
 from heads.one_model.inspecting import shown_name
 from heads.one_model.prune_report import page_beside, pruned_page, report_lines, wish_of
-from heads.one_model.shrinking import GATES, SURGEON, WAYS, heads_of, shrunk, speed_won
+from heads.one_model.shrinking import GATES, SURGEON, WAYS, check_units, heads_of, shrunk, speed_won
 from heads.one_model.workplace import Workplace, fingerprint_of, splits_for
 from heads.training.devices import pick
 from heads.translation.encoders_alone import export_any, refuse_format
@@ -69,6 +69,7 @@ def run(arguments: argparse.Namespace) -> None:
     with opened(arguments.model, arguments.prefix, arguments.labels, languages) as folder:
         splits = splits_for(folder, lines, arguments.sentences or SENTENCES[wish.by], report)
         wish.sizes(heads_of(folder, wish.scope))
+        check_units(folder, wish)
         refuse_format(folder, arguments.format)
         asked = {"model": arguments.model, "text": fingerprint_of(splits), "updates": wish.updates}
         asked |= {"by": wish.by, "units": wish.units} if wish.by != GATES else {}

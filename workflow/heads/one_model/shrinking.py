@@ -24,7 +24,7 @@ from heads.config.trainings import GatesSettings, TrainingSettings
 from heads.model.folder import WEIGHTS, load_model
 from heads.model.shape import shape_of
 from heads.one_model.answering import GREEDY, UNITS
-from heads.one_model.surgery import Surgery
+from heads.one_model.surgery import Surgery, total_of_units
 from heads.one_model.workplace import Workplace
 from heads.pruning.removal import remove_closed
 from heads.text.vocabulary import Tokens
@@ -69,7 +69,8 @@ class Wish:
     @property
     def kinds(self) -> tuple[str, ...]:
         """The kinds of attention, and the feed-forward stacks, that lose heads or units."""
-        return (*SCOPES[self.scope], *(FEEDFORWARDS if self.units is not None else ()))
+        of_heads = SCOPES[self.scope] if self.keep is not None or self.loss is not None else ()
+        return (*of_heads, *(FEEDFORWARDS if self.units is not None else ()))
 
     def sizes(self, heads: int) -> list[int]:
         """The numbers of heads to try, largest first. Raises UserError unless a head stays and another one goes."""
@@ -100,6 +101,12 @@ class Loss:
     metric: str = BLEU.name
     """For the cosine, which is in percent, the control is the model itself."""
     tokeniser: str = BLEU.tokeniser
+
+
+def check_units(folder: Path, wish: Wish) -> None:
+    """Raise UserError if the layers of the model of a folder cannot have as few or as many units as asked for."""
+    if wish.units is not None:
+        total_of_units([units for stack in FEEDFORWARDS for units in shape_of(folder).units(stack)], wish.units)
 
 
 def heads_of(folder: Path, scope: str) -> int:

@@ -1,6 +1,6 @@
 """Prune one model in closed form on its own outputs for a text: heads go, and output maps are refitted, in one pass."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from functools import cached_property, partial
 from pathlib import Path
 
@@ -19,7 +19,17 @@ from heads.model.prefixes import Place, Prefixes
 from heads.model.shape import facts_of
 from heads.one_model.measuring import UNTRAINED
 from heads.one_model.workplace import Workplace
-from heads.pruning.closed_form import SHARES, Ladder, Surgeon, interpolated, output_maps, picked, rungs_of, without
+from heads.pruning.closed_form import (
+    SHARES,
+    Ladder,
+    Surgeon,
+    fewest_units,
+    interpolated,
+    output_maps,
+    picked,
+    rungs_of,
+    without,
+)
 from heads.text.batches import Batch, Pairs, measured_pairs
 from heads.text.vocabulary import Tokens
 from heads.translation.stream import Report
@@ -47,11 +57,12 @@ class Surgery:
     def smaller(self, heads: int, units: int | None, out: Path) -> None:
         """Write the model with so many heads, and units in an average layer, into a folder, unless it is there.
 
-        units: None, or about that number, in steps of STEP. Raises UserError if layers cannot have so few on average.
+        heads: used if heads are among the kinds. units: None, or about that number, in steps of STEP.
         """
         if (out / WEIGHTS).is_file():
             return
-        numbers = picked({place: ladder for place, ladder in self.ladders.items() if place[0] in ATTENTIONS}, heads)
+        ladders = {place: ladder for place, ladder in self.ladders.items() if place[0] in ATTENTIONS}
+        numbers = picked(ladders, heads) if ladders else {}
         if units is not None:
             numbers |= self.units(units)
         model = without(self.model, self.surgeon, numbers)
@@ -62,15 +73,8 @@ class Surgery:
     def units(self, average: int) -> dict[Place, int]:
         """The number of hidden units in each layer, if they are to have so many on average."""
         own = {place: ladder for place, ladder in self.ladders.items() if place[0] in FEEDFORWARDS}
-        widest = max(map(max, own.values()))
-        step = STEP if widest >= SHARES * STEP else 1
-        ladders = {place: interpolated(ladder, step) for place, ladder in own.items()}
-        most, least = (sum(map(end, ladders.values())) for end in (max, min))
-        asked = most - (most - average * len(own)) // step * step
-        if not least <= asked < most:
-            fewest, many = -(-least // len(own)), most // len(own)
-            raise UserError(f"--feedforward {average} is not possible: give {fewest} to {many - 1}.")
-        return picked(ladders, asked)
+        total = total_of_units([*map(max, own.values())], average)
+        return picked({place: interpolated(ladder, step_of(max(ladder))) for place, ladder in own.items()}, total)
 
     @cached_property
     def surgeon(self) -> Surgeon:
@@ -141,3 +145,22 @@ class Surgery:
         if isinstance(self.model, ExampleEncoder):
             return self.model.summed_up(memory, batch.source_mask)
         return self.prefixes.decode(number, batch.target_input, memory, batch.source_mask, changed=changed)
+
+
+def step_of(units: int) -> int:
+    """In what steps the hidden units of a feed-forward network go."""
+    return STEP if units >= SHARES * STEP else 1
+
+
+def total_of_units(layers: Sequence[int], average: int) -> int:
+    """How many hidden units of layers with so many are kept, if a layer is to have an average number, in whole steps.
+
+    Raises UserError if that is no fewer than there are, or fewer than layers are cut down to.
+    """
+    most, step = sum(layers), step_of(max(layers))
+    least = sum(units - (units - fewest_units(units)) // step * step for units in layers)
+    total = most - (most - average * len(layers)) // step * step
+    if not least <= total < most:
+        fewest, many = -(-least // len(layers)), (most - step) // len(layers)
+        raise UserError(f"--feedforward {average} is not possible: give {fewest} to {many}.")
+    return total

@@ -20,6 +20,7 @@ from heads.model.head_removal import prune
 from heads.model.prefixes import Place
 from heads.model.sublayers import CrossAttention, FeedForwardPart, SelfAttention, SubLayer, parts_of
 from heads.model.transformer import Transformer
+from heads.pruning.selection import solved
 from heads.pruning.surgeon import OutputMap, order_of_removal, refitted
 from heads.text.batches import Batch
 
@@ -51,9 +52,11 @@ def output_maps(model: Encoder, batches: Iterable[Batch], kinds: Collection[str]
     grams, real = dict[Place, Tensor](), dict[str, Tensor]()
 
     def listen(place: Place) -> torch.utils.hooks.RemovableHandle:
+        """Add to its Gram matrix whatever the output map of a sub-layer is given from now on."""
         output, _ = output_of(parts[place])
 
         def add(_: nn.Module, given: tuple[Tensor, ...]) -> None:
+            """Add the rows of real subwords."""
             rows = given[0][real[place[0].partition("_")[0]]].double()
             if output.bias is not None:
                 rows = torch.cat([rows, rows.new_ones(len(rows), 1)], 1)
@@ -120,7 +123,12 @@ class Surgeon:
 
 def fewest_in(what: OutputMap) -> int:
     """The smallest number of heads or units that a sub-layer is cut down to: none, or a share of its units."""
-    return 0 if what.size > 1 else -(-what.groups // SHARES)
+    return 0 if what.size > 1 else fewest_units(what.groups)
+
+
+def fewest_units(units: int) -> int:
+    """The smallest number of so many units that a feed-forward network is cut down to."""
+    return -(-units // SHARES)
 
 
 def rungs_of(what: OutputMap) -> list[int]:
@@ -142,11 +150,10 @@ def interpolated(ladder: Ladder, step: int) -> dict[int, float]:
 def without(model: Model, surgeon: Surgeon, numbers: Mapping[Place, int]) -> Model:
     """A smaller model: each of these sub-layers keeps so many heads or units, and its output map is refitted."""
     stays: dict[str, list[list[bool]]] = {}
-    for kind, layer in parts_at(model, {kind for kind, _ in numbers}):
-        place = kind, layer
-        _, groups = output_of(parts_at(model, [kind])[place])
+    for place, part in parts_at(model, {kind for kind, _ in numbers}).items():
+        _, groups = output_of(part)
         left = surgeon.kept(place, numbers[place]) if place in numbers else range(groups)
-        stays.setdefault(kind, []).append([group in left for group in range(groups)])
+        stays.setdefault(place[0], []).append([group in left for group in range(groups)])
     smaller = prune(model, stays)
     parts = parts_at(smaller, stays)
     for place, number in numbers.items():
@@ -182,7 +189,6 @@ def picked(ladders: Mapping[Place, Ladder], kept: int) -> dict[Place, int]:
     problem += pulp.lpSum(number * one for (_, number), one in chosen.items()) == kept
     for place, ladder in ladders.items():
         problem += pulp.lpSum(chosen[place, number] for number in ladder) == 1
-    problem.solve(pulp.PULP_CBC_CMD(msg=False, gapRel=0, gapAbs=0, threads=1))
-    if problem.status != pulp.LpStatusOptimal:
+    if not solved(problem):
         raise ValueError(f"no rungs add up to {kept}")
     return {place: number for (place, number), one in chosen.items() if one.value() > 0.5}

@@ -10,6 +10,7 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -124,14 +125,22 @@ def keep_optimal(scores: Scores, budget: int, least: Mapping[tuple[str, int], in
     problem += pulp.lpSum(kept.values()) <= budget
     for layer, number in least.items():
         problem += pulp.lpSum(kept[head] for head in heads if head[:2] == layer) >= number
-    problem.solve(pulp.PULP_CBC_CMD(msg=False, gapRel=0, gapAbs=0, threads=1))
-    if problem.status != pulp.LpStatusOptimal:
+    if not solved(problem):
         asked = [f"at most {budget} heads", *_least_in_words(least)]
         raise UserError(
             f"no choice among {len(heads)} heads has {' and '.join(asked)}: "
             "raise the budget or lower selection.at_least."
         )
     return _first_of_equals(heads, {head for head in heads if kept[head].value() > 0.5}, scores, least)
+
+
+def solved(problem: Any) -> bool:
+    """Solve an integer programme of PuLP exactly, by CBC; False if nothing meets its limits."""
+    import pulp
+
+    problem.solve(pulp.PULP_CBC_CMD(msg=False, gapRel=0, gapAbs=0, threads=1))
+    found: bool = problem.status == pulp.LpStatusOptimal
+    return found
 
 
 def _least_in_words(least: Mapping[tuple[str, int], int]) -> list[str]:
