@@ -22,8 +22,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """The time in seconds, which passes only in updates: 3 s in each of the first two, 1 s in all others."""
     now = [100.0]
     monkeypatch.setattr(pace.time, "monotonic", lambda: now[0])
-    monkeypatch.setattr(pace, "WARM", 2)
-    monkeypatch.setattr(pace, "MEASURED", 5)
+    monkeypatch.setattr(pace, "DECIDED", (3, 5))
     monkeypatch.setattr(pace, "FEWEST", 2)
     step = Training.step
 
@@ -49,8 +48,9 @@ def ended(training: Training, folder: Path) -> dict[str, Any]:
 
 @pytest.mark.parametrize(
     ("seconds", "updates"),
-    [(20.0, 16), (20.9, 16), (9.5, 5), (3.0, 5), (44.0, 40), (500.0, 40), (0.0, 40)],
-    # After update 5, 2 * 3 + 3 seconds have passed; each further update takes one.
+    [(20.0, 16), (20.9, 16), (9.5, 4), (3.0, 3), (44.0, 40), (500.0, 40), (0.0, 40)],
+    # After update 3, 2 * 3 + 1 seconds have passed, and the last two updates took 2 on average; after update 5,
+    # 2 * 3 + 3 seconds have passed, and each further update takes one.
 )
 def test_the_number_of_updates_is_what_fits_into_the_time(
     new_training: New, clock: list[float], tmp_path: Path, seconds: float, updates: int

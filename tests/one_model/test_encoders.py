@@ -115,13 +115,13 @@ def test_an_encoder_keeps_the_heads_asked_for_and_what_is_told_is_the_cosine(
 ) -> None:
     small = place / "small"
     tokeniser, model = made(place / "theirs", EMBEDS)
-    flags = ("-o", str(small), "--keep", "3", "--updates", "6", "--format", "huggingface")
+    flags = ("-o", str(small), "--keep", "3", "--by", "gates", "--updates", "6", "--format", "huggingface")
     assert run("prune", place / "theirs", *flags) == 0
     said = capsys.readouterr().err
     assert len([row for row in read_tsv(small / "heads.tsv") if row["open"] == "1"]) == 3
     held_out = splits_of(*distinct(LINES))["test"]
     near = (vectors(model, tokeniser, held_out) * vectors(read(small, EMBEDS), subwords_of(small), held_out)).sum(1)
-    sentence = r"3 of 6 heads are left. On (\d+) held-out .* it has ([\d.]+), and 100 with all heads: (-[\d.]+)"
+    sentence = r"3 of 6 heads are left. On (\d+) held-out .* it has ([\d.]+), and 100 for the whole model: (-[\d.]+)"
     found = re.search(sentence, said)
     assert found and int(found[1]) == len(held_out)
     assert float(found[2]) == pytest.approx(100 * near.mean(), abs=0.06)
@@ -151,7 +151,7 @@ def test_what_a_head_costs_a_classifier_is_counted_by_labels(place: Path) -> Non
 def test_a_classifier_is_held_against_what_it_told_itself(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     small = place / "small"
     tokeniser, model = made(place / "theirs", TELLS)
-    flags = ("-o", str(small), "--keep", "2", "--updates", "6", "--format", "huggingface")
+    flags = ("-o", str(small), "--keep", "2", "--by", "gates", "--updates", "6", "--format", "huggingface")
     assert run("prune", place / "theirs", *flags) == 0
     held_out = splits_of(*distinct(LINES))["test"]
     same = np.mean(told(model, tokeniser, held_out) == told(read(small, TELLS), subwords_of(small), held_out))
@@ -199,7 +199,7 @@ def test_labels_are_named_where_the_model_does_not_name_them(place: Path, capsys
     told = ("--labels", *names)
     assert run("inspect", place / "theirs", *flags, "--references", str(place / "labels.txt"), *told) == 0
     assert shown(place / "heads.html")["score"] == 100
-    small = ("-o", str(place / "small"), "--keep", "3", "--updates", "6", "--format", "huggingface")
+    small = ("-o", str(place / "small"), "--keep", "3", "--by", "gates", "--updates", "6", "--format", "huggingface")
     assert run("prune", place / "theirs", *small, *told) == 0
     assert read_json(place / "small/config.json")["id2label"] == {"0": "Bad", "1": "not bad", "2": "5 stars"}
     assert main(["export", str(place / "theirs"), "-o", str(place / "out"), "--format", "huggingface", *told]) == 0

@@ -18,17 +18,21 @@ from heads.base.files import UserError, read_lines, write_lines
 from heads.base.targets import Target
 from heads.model.folder import load_folder
 from heads.one_model import shrinking
-from heads.one_model.prune_report import report_lines, wish_of
-from heads.one_model.shrinking import Loss, Wish, shrunk
+from heads.one_model.costs import Costs
+from heads.one_model.prune_report import report_lines
+from heads.one_model.shrinking import Loss, shrunk
+from heads.one_model.wish import Wish, wish_of
 from heads.one_model.workplace import Workplace, splits_for, splits_of
 from heads.translation.distilled import distinct
 from many_lines import LINES
 from model_folders import Experiment, greedy
 
+TEXT: dict[str, list[str]] = {"train": [], "dev": [], "test": []}
+
 
 def pruned(model: Path, *flags: str) -> int:
     text, out = model.parent / "text.en", model.parent / "small"
-    return main(["prune", str(model), str(text), "-o", str(out), "--updates", "12", "--device", "cpu", *flags])
+    return main(["prune", str(model), str(text), "-o", str(out), "--by", "gates", "--updates", "12", *flags])
 
 
 def heads_of(folder: Path) -> dict[str, int]:
@@ -136,17 +140,18 @@ def test_of_the_sizes_tried_the_smallest_that_loses_no_more_is_taken(
     experiment: Experiment, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, lost: dict[int, float], kept: int,
     tried: list[int],
 ) -> None:  # fmt: skip
-    place, seen = SimpleNamespace(baseline=experiment.baseline, tokeniser="13a"), []
+    place, seen = SimpleNamespace(baseline=experiment.baseline, tokeniser="13a", answer=lambda *_: None), []
     measured: list[tuple[int, str]] = []
 
-    def loss(_place: Any, _scope: str, folder: Path, heads: int, split: str, _device: str) -> Loss:
+    def loss(_place: Any, _wish: Wish, folder: Path, split: str, _device: str) -> Loss:
+        heads = int(folder.name.removeprefix("keep-"))
         measured.append((heads, split))
         return Loss(heads, 90 - lost[heads], 90, -lost[heads], -lost[heads] - 1, -lost[heads] + 1)
 
     monkeypatch.setattr(shrinking, "_train_both", lambda _place, _wish, target, *_: seen.append(target))
     monkeypatch.setattr(shrinking, "smaller", lambda _place, scope, target: tmp_path / scope / str(target))
     monkeypatch.setattr(shrinking, "_loss", loss)
-    folder, found, sizes = shrunk(place, Wish("all", None, 0.5, 1), torch.device("cpu"), 1, lambda _: None)  # type: ignore[arg-type]
+    folder, found, sizes = shrunk(place, Wish("all", None, 0.5, 1), TEXT, torch.device("cpu"), 1, lambda _: None)  # type: ignore[arg-type]
     assert (folder.name, found.kept, sizes) == (f"keep-{kept}", kept, tried)
     assert seen == [Target.parse(f"keep-{size}", by_gates=True) for size in tried]
     # Chosen on one half of the held-out data, reported on the other.
@@ -154,11 +159,11 @@ def test_of_the_sizes_tried_the_smallest_that_loses_no_more_is_taken(
 
 
 def test_where_every_size_loses_too_much_it_is_said(experiment: Experiment, monkeypatch: pytest.MonkeyPatch) -> None:
-    place = SimpleNamespace(baseline=experiment.baseline, tokeniser="13a")
+    place = SimpleNamespace(baseline=experiment.baseline, tokeniser="13a", answer=lambda *_: None)
     for name, found in (("_train_both", None), ("smaller", Path()), ("_loss", Loss(14, 88, 90, -2, -3, -1))):
         monkeypatch.setattr(shrinking, name, lambda *_, found=found: found)
     with pytest.raises(UserError, match=r"loses more than 0\.5 BLEU: raise --loss"):
-        shrunk(place, Wish("all", None, 0.5, 1), torch.device("cpu"), 1, lambda _: None)  # type: ignore[arg-type]
+        shrunk(place, Wish("all", None, 0.5, 1), TEXT, torch.device("cpu"), 1, lambda _: None)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -167,7 +172,7 @@ def test_where_every_size_loses_too_much_it_is_said(experiment: Experiment, monk
      (None, 0.5, Wish("all", None, 0.5, 7))],
 )  # fmt: skip
 def test_wishes(keep: str | None, loss: float | None, wish: Wish) -> None:
-    assert wish_of(keep, loss, 7) == wish
+    assert wish_of(keep=keep, loss=loss, by="gates", updates=7) == wish
 
 
 @pytest.mark.parametrize(
@@ -180,8 +185,15 @@ def test_wishes(keep: str | None, loss: float | None, wish: Wish) -> None:
         (("--keep", "encoder=0"), "--keep 0 is not possible, as of the 6 heads in that scope"),
         (("--keep", "encoder=7"), "one has to stay and one has to go: give 1 to 5."),
         (("--loss", "0"), "--loss 0.0 is not above 0"),
+        (
+            ("--keep", "3", "--minutes", "1"),
+            "--minutes 1 is not possible: give 0 or more, or, with --by gates, --updates.",
+        ),
         (("--loss", "nan"), "--loss nan is not above 0"),
-        (("--keep", "3", "--updates", "0"), "--updates 0 is not above 0: give a number such as 400."),
+        (
+            ("--keep", "3", "--updates", "0"),
+            "--updates 0 is not possible: give 1 or more with --by gates, or else --minutes.",
+        ),
     ],
 )
 def test_what_cannot_be_pruned_gets_a_sentence(
@@ -265,17 +277,26 @@ def test_so_many_distinct_sentences_as_asked_for_are_split_less_those_too_long_f
     [((1.2, 1.1, 1.3), "faster"), ((1.01, 0.98, 1.02), "no faster"), ((0.9, 0.8, 0.95), "slower")],
 )
 def test_what_speed_was_won_is_said_and_if_none_was_that(
-    experiment: Experiment, tmp_path: Path, ratio: tuple[float, float, float], told: str
+    experiment: Experiment,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    ratio: tuple[float, float, float],
+    told: str,
 ) -> None:
     place = SimpleNamespace(baseline=experiment.baseline, text=lambda *_: tmp_path / "text", tokeniser="13a")
     write_lines(tmp_path / "text", LINES[:3])
+    monkeypatch.setattr(Costs, "speeds", lambda _costs, _models, size: {"smaller": ratio if size == 16 else (1, 1, 1)})
+    monkeypatch.setattr(Costs, "whole_bytes", 2_340_000)
     lost = Loss(3, 80, 90, -10, -12, -8)
-    first, second = report_lines(place, Wish("enc_self", 12, None, 1), lost, {16: ratio})  # type: ignore[arg-type]
+    given = place, Wish("enc_self", 12, None, 1), experiment.baseline, lost, 1_230_000, torch.device("cpu")
+    first, weights, alone, together = report_lines(*given)  # type: ignore[arg-type]
     assert first.startswith("3 of 6 heads are left. On 3 held-out sentences")
     assert "80.0, and 90.0 with all heads" in first
     assert "-10.00 (95 % interval -12.00 to -8.00)" in first
-    spread = f"{ratio[0]:.2f} times the original speed ({ratio[1]:.2f} to {ratio[2]:.2f} in three rounds)"
-    assert second == f"16 sentences at once: {spread}, {told}."
+    assert weights == "Its weights take 1.2 MB, those of the whole model 2.3."
+    assert alone == "1 sentence at once: 1.00 times the original speed (1.00 to 1.00 in 5 rounds), no faster."
+    spread = f"{ratio[0]:.2f} times the original speed ({ratio[1]:.2f} to {ratio[2]:.2f} in 5 rounds)"
+    assert together == f"16 sentences at once: {spread}, {told}."
 
 
 def test_what_is_lost_is_told_by_the_control(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -296,7 +317,8 @@ def test_what_is_lost_is_told_by_the_control(monkeypatch: pytest.MonkeyPatch, tm
 
     monkeypatch.setattr(shrinking, "answering", answering)
     monkeypatch.setattr(shrinking, "needs_control", lambda *_: True)
-    found = shrinking._loss(place, Wish("all", 5, None, 1), tmp_path / "small", 5, "test", "cpu")  # type: ignore[arg-type]
+    monkeypatch.setattr(shrinking, "heads_of", lambda *_: 5)
+    found = shrinking._loss(place, Wish("all", 5, None, 1), tmp_path / "small", "test", "cpu")  # type: ignore[arg-type]
     pruned, control = (sacrebleu.corpus_bleu(said[name], [wanted]).score for name in ("small", "lam-0"))
     assert (found.pruned, found.control, found.change) == pytest.approx((pruned, control, pruned - control), abs=0.01)
     assert found.low <= found.change <= found.high

@@ -1,4 +1,4 @@
-"""`heads prune --by surgeon`: heads go in closed form, nothing is trained, and what is told is what was lost."""
+"""`heads prune`: heads and hidden units go in closed form, and what is told is what was lost."""
 
 import re
 from pathlib import Path
@@ -14,12 +14,17 @@ from heads.base.files import UserError, read_tsv
 from heads.base.names import ATTENTIONS, FEEDFORWARDS
 from heads.config.trainings import TrainingSettings
 from heads.model.folder import load_folder
-from heads.one_model import shrinking
-from heads.one_model.surgery import Surgery, total_of_units
-from heads.one_model.workplace import Workplace, splits_for, splits_of
-from heads.pruning.closed_form import interpolated, output_of, parts_at, picked
+from heads.model.transformer import Transformer
+from heads.one_model import fine_tuning, shrinking
+from heads.one_model.surgery import Surgery, studied
+from heads.one_model.wish import Wish, total_of_units
+from heads.one_model.workplace import STUDIED, Workplace, splits_for, splits_of
+from heads.pruning.closed_form import output_of, parts_at
 from heads.pruning.surgeon import refitted
+from heads.text.encoding import vocabulary_of
+from heads.text.special_ids import BOS, EOS
 from heads.training.evaluation import measured
+from heads.translation.beam_search import beam_search
 from heads.translation.distilled import distinct
 from many_lines import LINES
 from model_folders import greedy
@@ -36,15 +41,16 @@ def never(*_: Any) -> None:
 def test_heads_go_without_any_training_and_what_is_told_is_what_was_lost(
     model: Path, keep: str, left: tuple[int, ...], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(shrinking, "train_one", never)
+    for name in ("train_one", "fine_tune"):
+        monkeypatch.setattr(shrinking, name, never)
     small, text = model.parent / "small", model.parent / "text.en"
-    assert main(["prune", str(model), str(text), "-o", str(small), "--keep", keep, "--by", "surgeon"]) == 0
+    assert main(["prune", str(model), str(text), "-o", str(small), "--keep", keep, "--minutes", "0"]) == 0
     shape = load_folder(small).shape
     found = tuple(len(shape.heads((kind,))) for kind in ("enc_self", "dec_self", "dec_enc"))
     assert sum(found) == sum(left) and (keep == "8" or found == left)
     held_out = splits_of(*distinct(LINES))["test"]
     own = sacrebleu.corpus_bleu(greedy(small, held_out), [greedy(model, held_out)]).score
-    told = re.search(r"it has ([\d.]+), and 100 with all heads: ([-+][\d.]+) \(", capsys.readouterr().err)
+    told = re.search(r"it has ([\d.]+), and 100 for the whole model: ([-+][\d.]+) \(", capsys.readouterr().err)
     assert told
     assert float(told[1]) == pytest.approx(own, abs=0.06)
     assert float(told[2]) == pytest.approx(own - 100, abs=0.06)
@@ -58,22 +64,24 @@ def surgery(model: Path, tmp_path: Path) -> Surgery:
     place, cpu = Workplace(tmp_path / "place", {}), torch.device("cpu")
     place.lay_out(model)
     splits = splits_for(model, LINES, 1000, never)
-    place.answer({**splits, "dev": splits["train"]}, cpu, lambda _: None)
-    return Surgery(place, (*ATTENTIONS, *FEEDFORWARDS), cpu, lambda _: None)
+    place.answer({STUDIED: splits["train"], "dev": splits["train"]}, cpu, lambda _: None)
+    return Surgery(place, Wish("all", 9, None, 1, "surgeon", units=None, faster=1.01), cpu, lambda _: None)
 
 
 def test_the_model_that_is_written_has_the_heads_picked_and_output_maps_refitted(
-    surgery: Surgery, tmp_path: Path
+    surgery: Surgery, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    surgery.smaller(9, None, tmp_path / "small")
+    monkeypatch.setattr(surgery.costs, "speeds", lambda *_: {"smaller": (2.0, 1.9, 2.1)})
+    monkeypatch.setitem(vars(surgery.costs), "times", dict.fromkeys((*ATTENTIONS, *FEEDFORWARDS), 0.001))
+    surgery.smaller(9, tmp_path / "small")
     small = load_folder(tmp_path / "small")
-    picked_numbers = picked({place: one for place, one in surgery.ladders.items() if place[0] in ATTENTIONS}, 9)
-    assert len(small.shape.heads()) == sum(picked_numbers.values()) == 9
+    picked_numbers = surgery.numbers(9, None)
+    assert len(small.shape.heads()) == sum(n for place, n in picked_numbers.items() if place[0] in ATTENTIONS) == 9
     rows = read_tsv(tmp_path / "small/heads.tsv")
     parts = parts_at(small, ATTENTIONS)
     for (kind, layer), what in surgery.surgeon.maps.items():
         if kind in FEEDFORWARDS:
-            assert output_of(parts_at(small, [kind])[kind, layer])[1] == what.groups
+            assert output_of(parts_at(small, [kind])[kind, layer])[1] == picked_numbers[kind, layer]
             continue
         kept = [row["open"] == "1" for row in rows if (row["attention"], row["layer"]) == (kind, str(layer))]
         numbers = [head for head, stays in enumerate(kept) if stays]
@@ -104,11 +112,16 @@ def test_ladders_tell_what_each_layer_loses_by_the_models_loss(surgery: Surgery)
     assert all(torch.equal(value, before[name]) for name, value in surgery.model.state_dict().items())
 
 
-def test_what_is_read_ends_at_the_limit_and_is_drawn_from_all_of_the_text(
+def test_what_is_read_is_drawn_from_all_of_the_text_and_ends_at_the_limit(
     surgery: Surgery, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    lines = [str(number) for number in range(4000)]
+    drawn = studied(lines)
+    assert len({*drawn}) == 1500 and {*drawn} < {*lines}
+    assert 300 < sum(int(line) < 1000 for line in drawn) < 450
+    assert studied(lines[:9]) != lines[:9] and {*studied(lines[:9])} == {*lines[:9]}
     read: list[int] = []
-    monkeypatch.setattr("heads.one_model.surgery.STUDIED", 30)
+    monkeypatch.setattr("heads.one_model.surgery.SUBWORDS", 30)
     monkeypatch.setattr("heads.one_model.surgery.output_maps", lambda _, batches, __: read.extend(map(real, batches)))
     assert surgery.surgeon
     assert 30 <= sum(read) < 60
@@ -122,7 +135,7 @@ def real(batch: Any) -> int:
 def test_a_folder_left_by_gates_is_not_gone_on_with(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
     asked = ["prune", str(model), str(model.parent / "text.en"), "-o", str(model.parent / "small"), "--keep", "9"]
     Workplace(model.parent / ".small.unfinished", {"model": str(model), "text": "t", "updates": 400})
-    assert main([*asked, "--by", "surgeon"]) == 1
+    assert main(asked) == 1
     assert "was left by a pruning of another model, text, language, way or number" in capsys.readouterr().err
 
 
@@ -132,7 +145,7 @@ def test_hidden_units_go_from_where_they_cost_least_with_heads_or_alone(
 ) -> None:
     whole = load_folder(model).shape
     small, asked = model.parent / "small", whole.feedforward * 5 // 8
-    given = ["prune", str(model), str(model.parent / "text.en"), "-o", str(small), "--by", "surgeon", *flags]
+    given = ["prune", str(model), str(model.parent / "text.en"), "-o", str(small), "--minutes", "0", *flags]
     assert main([*given, "--feedforward", str(asked), "--format", "onnx"]) == 0
     told = capsys.readouterr().err
     assert f"heads and {asked} hidden units in an average layer are left" in told
@@ -147,11 +160,16 @@ def test_hidden_units_go_from_where_they_cost_least_with_heads_or_alone(
 @pytest.mark.parametrize(
     ("flags", "told"),
     [
-        ((), "The size is missing: give --keep, --loss or, with --by surgeon, --feedforward."),
-        (("--feedforward", "9"), "--feedforward needs --by surgeon"),
-        (("--feedforward", "9", "--by", "surgeon", "--loss", "3"), "goes with --keep, but not with --loss"),
-        (("--feedforward", "0", "--by", "surgeon"), "--feedforward 0 is not possible: give"),
-        (("--feedforward", "9999", "--by", "surgeon"), "--feedforward 9999 is not possible: give"),
+        ((), "The size is missing: give --keep, --loss, --feedforward, --faster or --megabytes."),
+        (
+            ("--feedforward", "9", "--by", "gates"),
+            "--feedforward does not go with --loss, nor with --by gates: remove",
+        ),
+        (("--feedforward", "9", "--loss", "3"), "--feedforward does not go with --loss"),
+        (("--keep", "9", "--updates", "3"), "--updates 3 is not possible: give 1 or more with --by gates, or else"),
+        (("--keep", "9", "--minutes", "-1"), "--minutes -1 is not possible: give 0 or more"),
+        (("--feedforward", "0"), "--feedforward 0 is not possible: give"),
+        (("--feedforward", "9999"), "--feedforward 9999 is not possible: give"),
     ],
 )
 def test_what_cannot_be_done_is_said(
@@ -162,12 +180,6 @@ def test_what_cannot_be_done_is_said(
     said = capsys.readouterr().err
     assert told in said and "Traceback" not in said
     assert {path.name for path in model.parent.iterdir()} == {"model", "text.en"}, "before anything is done"
-
-
-def test_between_measured_rungs_losses_lie_on_lines() -> None:
-    found = interpolated({8: 0.0, 4: 1.0, 2: 5.0}, 1)
-    assert found == {8: 0.0, 7: 0.25, 6: 0.5, 5: 0.75, 4: 1.0, 3: 3.0, 2: 5.0}
-    assert list(interpolated({8: 0.0, 4: 1.0, 1: 4.0}, 2)) == [8, 6, 4, 2]
 
 
 @pytest.mark.parametrize(
@@ -183,3 +195,44 @@ def test_units_are_kept_in_whole_steps_and_never_fewer_than_asked_for(
 def test_units_that_layers_cannot_have_are_refused(layers: list[int], average: int) -> None:
     with pytest.raises(UserError, match=f"--feedforward {average} is not possible: give "):
         total_of_units(layers, average)
+
+
+def test_what_the_surgeon_left_is_fine_tuned_towards_the_whole_model_and_goes_on_if_it_was_stopped(
+    model: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text, small = model.parent / "text.en", model.parent / "small"
+    given = ["prune", str(model), str(text), "-o", str(small), "--keep", "9", "--feedforward", "70%"]
+    assert main([*given, "--minutes", "0"]) == 0
+    small.rename(model.parent / "at_once")
+    train = fine_tuning.run_job
+
+    def stopped(*_: Any, **__: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(fine_tuning, "run_job", stopped)
+    assert main([*given, "--minutes", "0.05"]) == 130
+    assert not small.exists()
+    monkeypatch.setattr(fine_tuning, "run_job", train)
+    monkeypatch.setattr(Surgery, "sizes", never)
+    monkeypatch.setattr(Surgery, "as_fast_as_asked", never)
+    assert main([*given, "--minutes", "0.05"]) == 0
+    told = capsys.readouterr().err
+    assert "fine-tuning for 0.05 minutes" in told
+    (whole, at_once, after) = (load_folder(model.parent / name) for name in ("model", "at_once", "small"))
+    assert after.shape == at_once.shape and len(after.shape.heads()) == 9
+    ids = [vocabulary_of(model / "source.model").encode([line])[0] for line in LINES[:20]]
+    assert far(after, whole, ids) < 0.9 * far(at_once, whole, ids)
+
+
+@torch.no_grad()
+def far(model: Transformer, whole: Transformer, sentences: list[Any]) -> float:
+    """How far a model's probabilities are from those of the whole one, along the whole one's translations."""
+    total = 0.0
+    for ids in sentences:
+        source = torch.tensor([[*ids, EOS]])
+        mask = torch.ones_like(source, dtype=torch.bool)
+        (translation,) = beam_search(whole, source, mask, beam=1, length_penalty=0.0)
+        given = source, mask, torch.tensor([[BOS, *translation]])
+        own, wanted = (one.projection(one(*given)).log_softmax(-1)[0] for one in (model, whole))
+        total += float((wanted.exp() * (wanted - own)).sum())
+    return total

@@ -70,7 +70,7 @@ def test_a_model_is_pruned_on_chinese_text_and_told_by_which_bleu(
     export(experiment.baseline, tmp_path / "model")
     write_lines(tmp_path / "text.zh", LINES)
     words = ["prune", *map(str, (tmp_path / "model", tmp_path / "text.zh", "-o", tmp_path / "small"))]
-    assert main([*words, "--keep", "12", "--updates", "4", "--device", "cpu"]) == 0
+    assert main([*words, "--keep", "12", "--by", "gates", "--updates", "4", "--device", "cpu"]) == 0
     held_out = splits_of(*distinct(LINES, experiment.vocabularies()[0]))["test"]
     wanted = greedy(tmp_path / "model", held_out)
     score = BLEU(tokenize="zh").corpus_score(greedy(tmp_path / "small", held_out), [wanted]).score

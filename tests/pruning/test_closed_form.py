@@ -1,7 +1,6 @@
 """Models cut down in closed form: statistics without padding, and outputs as close as least squares can bring them."""
 
 from collections.abc import Callable
-from itertools import product
 
 import numpy as np
 import pytest
@@ -12,7 +11,7 @@ from heads.base.names import ATTENTIONS, FEEDFORWARDS
 from heads.model.attention import Trace
 from heads.model.prefixes import Place
 from heads.model.transformer import Transformer
-from heads.pruning.closed_form import Surgeon, output_maps, output_of, parts_at, picked, without
+from heads.pruning.closed_form import Surgeon, output_maps, output_of, parts_at, rungs_of, without
 from heads.text.batches import Batch, make_batch
 
 pytestmark = pytest.mark.filterwarnings("ignore:Initializing zero-element tensors")
@@ -123,25 +122,6 @@ def test_a_ladder_has_the_loss_of_each_rung_and_a_whole_sub_layer_loses_nothing(
         assert ladder[3] == loss() > ladder[7]
 
 
-@pytest.mark.parametrize("kept", range(2, 12))
-def test_the_rungs_picked_have_the_least_sum_of_all_with_as_many(kept: int) -> None:
-    drawn = np.random.default_rng(3)
-    places = [("enc_self", 0), ("enc_self", 1), ("dec_enc", 0)]
-    rungs = [(4, 3, 1, 0), (4, 2, 0), (5, 3, 2)]
-    ladders = {
-        place: dict(zip(own, sorted(drawn.random(len(own)).tolist()), strict=True))
-        for place, own in zip(places, rungs, strict=True)
-    }
-    sums = {
-        numbers: sum(ladder[number] for ladder, number in zip(ladders.values(), numbers, strict=True))
-        for numbers in product(*rungs)
-        if sum(numbers) == kept
-    }
-    found = picked(ladders, kept)
-    assert list(found) == places
-    assert sums[tuple(found.values())] == min(sums.values())
-
-
-def test_a_size_that_no_rungs_add_up_to_is_refused() -> None:
-    with pytest.raises(ValueError, match="add up to 2"):
-        picked({("enc_self", 0): {3: 0.1, 2: 0.2}, ("enc_self", 1): {3: 0.1, 1: 0.2}}, 2)
+def test_losses_are_measured_down_to_the_fewest_and_closer_together_there(surgeon: Surgeon) -> None:
+    assert rungs_of(surgeon.maps["enc_self", 0]) == [0, 1, 2]
+    assert rungs_of(surgeon.maps["dec_ffn", 0]) == [1, 2, 3, 5]

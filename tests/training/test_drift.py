@@ -46,14 +46,14 @@ def gates_with(open_heads: list[list[float]]) -> dict[str, list[torch.Tensor]]:
 
 def slow(training: Training, gates: dict[str, list[torch.Tensor]] | None) -> list[float]:
     """One minus the cosine for each sentence, one after another and unpadded."""
-    assert isinstance(training.first, SentenceEncoder)
+    assert isinstance(training.teacher, SentenceEncoder)
     found = []
     with torch.no_grad():
         for ids in (training.pairs.source[number] for number in range(len(training.pairs.source.lengths))):
             source = torch.tensor([ids.tolist()])
             mask = torch.ones_like(source, dtype=torch.bool)
             one = training.model(source, mask, None, gates)[0, 0].numpy()
-            other = training.first(source, mask)[0, 0].numpy()
+            other = training.teacher(source, mask)[0, 0].numpy()
             found.append(1 - float(one @ other / np.linalg.norm(one) / np.linalg.norm(other)))
     return found
 
@@ -71,21 +71,21 @@ def test_the_loss_is_one_minus_the_cosine_with_the_vectors_of_the_first_model(tr
 def test_what_is_aimed_at_stays_while_the_model_moves_and_is_taken_up_again(training: Training) -> None:
     members = training.pairs.index[:3]
     gates = gates_with([[0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
-    assert training.first is not None
-    before = {name: value.clone() for name, value in training.first.state_dict().items()}
+    assert training.teacher is not None
+    before = {name: value.clone() for name, value in training.teacher.state_dict().items()}
     for _ in range(2):
         training.cross_entropy(members, training.prepare(members)[1], gates)
         training.optimizers.step(0.01)
     training.restore(*training.state())
     weights = training.model.state_dict()
-    assert all(torch.equal(value, before[name]) for name, value in training.first.state_dict().items())
+    assert all(torch.equal(value, before[name]) for name, value in training.teacher.state_dict().items())
     assert not all(torch.equal(value, before[name]) for name, value in weights.items())
 
 
 def test_dev_loss_is_its_mean_and_the_cosine_is_told_in_percent(training: Training) -> None:
     gates = gates_with([[1.0, 0.0], [1.0, 1.0], [1.0, 0.0]])
-    assert training.first is not None
-    scores = fidelity(training.pairs, training.first, training.plan.training, CPU, training.model.eval(), gates)
+    assert training.teacher is not None
+    scores = fidelity(training.pairs, training.teacher, training.plan.training, CPU, training.model.eval(), gates)
     expected = float(np.mean(slow(training, gates)))
     assert scores["dev_loss"] == pytest.approx(expected, rel=1e-4)
     assert scores["dev_cosine"] == pytest.approx(100 * (1 - expected), abs=0.006)

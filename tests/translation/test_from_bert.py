@@ -252,7 +252,7 @@ def test_a_bert_without_some_of_its_heads_is_inspected_and_pruned_further(
     assert main(["inspect", *given, "-o", str(tmp_path / "page.html"), "--masked", "9"]) == 0
     rows = read_tsv(tmp_path / "page.tsv")
     assert [(row["layer"], row["head"]) for row in rows if row["score_change"]] == [("1", "2"), ("2", "1"), ("2", "2")]
-    small = ["-o", str(tmp_path / "small"), "--format", "huggingface", "--updates", "6"]
+    small = ["-o", str(tmp_path / "small"), "--format", "huggingface", "--by", "gates", "--updates", "6"]
     assert main(["prune", *given, *small, "--keep", "3"]) == 1
     assert "give 1 to 2" in capsys.readouterr().err
     assert main(["prune", *given, *small, "--keep", "2"]) == 0

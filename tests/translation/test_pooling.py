@@ -273,7 +273,7 @@ def test_heads_are_measured_and_pruned_by_its_own_vectors(tmp_path: Path, capsys
         dense.weight[:, 6:] = 0
     assert (row["layer"], row["head"]) == ("2", "2")
     assert float(row["score_change"]) == pytest.approx(100 * float((before * firsts()).sum(1).mean()) - 100, abs=0.006)
-    small = ["-o", str(tmp_path / "small"), "--keep", "3", "--updates", "6", "--format", "huggingface"]
+    small = ["-o", str(tmp_path / "small"), "--keep", "3", "--by", "gates", "--updates", "6", "--format", "huggingface"]
     assert main(["prune", *given, *small]) == 0
     assert read_json(tmp_path / "small/1_Pooling/config.json")["pooling_mode_cls_token"] is True
     capsys.readouterr()

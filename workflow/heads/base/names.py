@@ -91,3 +91,5 @@ FIDELITY = "BLEU (fidelity)"
 
 OVER_SEEDS = MEAN, DEVIATION = ("mean", "sd")
 """The values of the column `seed` in rows over several seeds."""
+QUANTIZATIONS = ("float32", "float16", "bfloat16", "int16", "int8", "int8_float16", "int8_bfloat16")
+"""CTranslate2's number formats of weights; the first is that of all other formats."""

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from heads.base.files import settings_given
-from heads.base.names import AUTO, PAPER_CORPORA, SCOPES, TOKENISERS, TOKENIZE, WMT
+from heads.base.names import AUTO, PAPER_CORPORA, QUANTIZATIONS, SCOPES, TOKENISERS, TOKENIZE, WMT
 from heads.base.outputs import DECLARED, FILE, FOLDER, Output
 from heads.config.settings import Section, section
 
@@ -39,6 +39,12 @@ def add_settings_argument(parser: argparse.ArgumentParser, what: str = "settings
     parser.add_argument(
         "--settings", type=settings_given, required=True, metavar="JSON|FILE", help=f"{what}, as JSON or a YAML file"
     )
+
+
+def add_quantization_argument(parser: argparse.ArgumentParser) -> None:
+    """Declare `--quantization`, for commands that write CTranslate2's format."""
+    what = "number format of weights, for ctranslate2"
+    parser.add_argument("--quantization", choices=QUANTIZATIONS, default=QUANTIZATIONS[0], help=what)
 
 
 def settings_of(arguments: argparse.Namespace, kind: type[Section], name: str) -> Section:

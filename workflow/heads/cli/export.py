@@ -9,12 +9,17 @@ from pathlib import Path
 
 from heads.base.files import UserError, read_lines
 from heads.base.outputs import NEW_FOLDER
-from heads.cli._flags import add_labels_argument, add_model_argument, add_output_argument, languages_of
+from heads.cli._flags import (
+    add_labels_argument,
+    add_model_argument,
+    add_output_argument,
+    add_quantization_argument,
+    languages_of,
+)
 from heads.model.shape import shape_of
 from heads.translation.encoders_alone import export_any
-from heads.translation.export import FORMATS
+from heads.translation.export import FORMATS, refuse_quantization
 from heads.translation.opening import opened
-from heads.translation.to_ctranslate2 import QUANTIZATIONS
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -25,12 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--format", choices=FORMATS, default=FORMATS[0], help="format to write; default: folder, our own"
     )
-    parser.add_argument(
-        "--quantization",
-        choices=QUANTIZATIONS,
-        default=QUANTIZATIONS[0],
-        help="number format of weights, for ctranslate2",
-    )
+    add_quantization_argument(parser)
     parser.add_argument(
         "--sentences", type=Path, help="source-language text on which the exported model is compared with ours"
     )
@@ -44,8 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Write the folder and say how to use it."""
     form, quantization = arguments.format, arguments.quantization
-    if form != "ctranslate2" and quantization != QUANTIZATIONS[0]:
-        raise UserError(f"--quantization {quantization} needs --format ctranslate2: use it, or remove --quantization.")
+    refuse_quantization(form, quantization)
     if form == "folder" and arguments.sentences:
         raise UserError("--sentences needs a format other than folder: add --format, or remove --sentences.")
     if form != "ctranslate2" and arguments.alignment:

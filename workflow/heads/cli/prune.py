@@ -1,7 +1,9 @@
-"""Prune heads of a model while fine-tuning it on its own outputs for a text.
+"""Make a model smaller: remove heads and hidden units, and fine-tune the rest on the model's own outputs for a text.
 
-heads prune firefox/en-pt text.en --keep 32 -o small
-heads prune firefox/en-pt text.en --loss 0.5 -o small
+heads prune firefox/en-pt text.en --keep encoder=32 -o small
+heads prune firefox/en-pt text.en --feedforward 67% --format marian -o small
+heads prune firefox/en-pt text.en --faster 1.2 --minutes 0 -o small
+heads prune firefox/en-pt text.en --keep 32 --by gates -o small
 """
 
 import argparse
@@ -16,21 +18,25 @@ from heads.cli._flags import (
     add_labels_argument,
     add_model_argument,
     add_output_argument,
+    add_quantization_argument,
     add_tokeniser_argument,
     languages_of,
 )
+from heads.one_model.costs import weights_in
 from heads.one_model.inspecting import shown_name
-from heads.one_model.prune_report import page_beside, pruned_page, report_lines, wish_of
-from heads.one_model.shrinking import GATES, SURGEON, WAYS, check_units, heads_of, shrunk, speed_won
-from heads.one_model.workplace import Workplace, fingerprint_of, splits_for
+from heads.one_model.prune_report import page_beside, pruned_page, report_lines
+from heads.one_model.shrinking import shrunk
+from heads.one_model.surgery import studied
+from heads.one_model.wish import FLAGS, GATES, MINUTES, SURGEON, UPDATES, WAYS, fitted, wish_of
+from heads.one_model.workplace import STUDIED, Workplace, fingerprint_of, splits_for
 from heads.training.devices import pick
 from heads.translation.encoders_alone import export_any, refuse_format
-from heads.translation.export import FORMATS
+from heads.translation.export import FORMATS, refuse_quantization
 from heads.translation.opening import opened
 from heads.translation.text_scores import tokeniser_of
 
-SENTENCES = {GATES: 20000, SURGEON: 4000}
-"""The most sentences to use; the surgeon reads about half of them, once."""
+SENTENCES = {GATES: 20000, SURGEON: 10000}
+"""The most sentences to use."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -44,35 +50,41 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     size.add_argument(
         "--loss", type=float, help="the most BLEU, or points of accuracy or cosine, to lose on held-out sentences"
     )
-    units = "number of hidden units to keep in an average feed-forward layer, with --by surgeon"
-    parser.add_argument("--feedforward", type=int, help=units)
+    units = "number of hidden units to keep in an average feed-forward layer, or a share such as 67%%"
+    parser.add_argument("--feedforward", help=units)
+    parser.add_argument(
+        "--faster", type=float, help="how many times as fast as the whole model it is to be, such as 1.3"
+    )
+    parser.add_argument("--megabytes", type=float, help="the most that its weights may take in the format")
     parser.add_argument(
         "--format", choices=FORMATS, default=FORMATS[0], help="format to write; default: folder, our own"
     )
-    ways = "gates, while the model trains; or surgeon, in closed form without training (gates)"
-    parser.add_argument("--by", choices=WAYS, default=GATES, help=ways)
+    ways = "surgeon, in closed form before any training; or gates, while the model trains (surgeon)"
+    parser.add_argument("--by", choices=WAYS, default=SURGEON, help=ways)
+    long = f"minutes of fine-tuning towards the probabilities that the whole model gives; 0: none ({MINUTES:g})"
+    parser.add_argument("--minutes", type=float, help=long)
+    add_quantization_argument(parser)
     add_labels_argument(parser)
     add_tokeniser_argument(parser)
-    most = "the most sentences of the text to use (20000; by surgeon 4000)"
+    most = "the most sentences of the text to use (10000; by gates 20000)"
     parser.add_argument("--sentences", type=int, default=0, help=most)
-    parser.add_argument("--updates", type=int, default=400, help="updates of the training with gates (400)")
+    parser.add_argument("--updates", type=int, help=f"updates of the training with gates ({UPDATES})")
     add_device_arguments(parser)
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Prune, write the folder, and report loss and speed-up; if interrupted, the same command resumes."""
-    wish = wish_of(arguments.keep, arguments.loss, arguments.updates, arguments.by, arguments.feedforward)
+    refuse_quantization(arguments.format, arguments.quantization)
+    wish = wish_of(**{name: getattr(arguments, name) for name in FLAGS})
     lines = read_lines(arguments.text)
     tokeniser_of((), arguments.tokenize)  # raises at once what is wrong with it
     languages = languages_of(arguments)
     report = partial(print, file=sys.stderr, flush=True)
     with opened(arguments.model, arguments.prefix, arguments.labels, languages) as folder:
         splits = splits_for(folder, lines, arguments.sentences or SENTENCES[wish.by], report)
-        wish.sizes(heads_of(folder, wish.scope))
-        check_units(folder, wish)
-        refuse_format(folder, arguments.format)
-        asked = {"model": arguments.model, "text": fingerprint_of(splits), "updates": wish.updates}
-        asked |= {"by": wish.by, "units": wish.units} if wish.by != GATES else {}
+        wish = fitted(wish, folder)
+        refuse_format(folder, wish.format)
+        asked = {"model": arguments.model, "text": fingerprint_of(splits), **wish.asked}
         asked |= {"languages": " ".join(languages)} if any(languages) else {}
         asked |= {"labels": arguments.labels} if arguments.labels else {}
         unfinished = arguments.output.with_name(f".{arguments.output.name}.unfinished")
@@ -80,11 +92,11 @@ def run(arguments: argparse.Namespace) -> None:
         place.lay_out(folder)
     # Only once: what holds a GPU would wait for a second one.
     device = pick(arguments.device, arguments.threads)
-    place.answer(splits, device, report)
-    smaller, lost, tried = shrunk(place, wish, device, arguments.threads, report)
+    splits[STUDIED] = studied(splits["train"])
+    smaller, lost, tried = shrunk(place, wish, splits, device, arguments.threads, report)
     shown = pruned_page(place, shown_name(arguments.model), wish, tried, device, report)
-    export_any(smaller, arguments.output, arguments.format)
+    export_any(smaller, arguments.output, wish.format, **wish.options)
     write_text(page_beside(arguments.output), shown)
-    for line in report_lines(place, wish, lost, speed_won(place, smaller, device)):
+    for line in report_lines(place, wish, smaller, lost, weights_in(arguments.output), device):
         report(line)
     place.remove()

@@ -1,6 +1,6 @@
 """Prune one model in closed form on its own outputs for a text: heads go, and output maps are refitted, in one pass."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from pathlib import Path
 
@@ -9,82 +9,182 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from heads.analysis.masking import answers_of, read_text
+from heads.analysis.speed import MEGABYTE
 from heads.base.files import UserError, write_tsv
 from heads.base.names import ATTENTIONS, FEEDFORWARDS, SIDES
 from heads.base.provenance import made_by
+from heads.config.analyses import AblationSettings
 from heads.model.alone import ExampleEncoder
+from heads.model.encoder import Encoder
 from heads.model.folder import WEIGHTS, load_model, save_folder
 from heads.model.head_removal import COLUMNS, head_rows
 from heads.model.prefixes import Place, Prefixes
 from heads.model.shape import facts_of
+from heads.one_model.answering import GREEDY, UNITS
+from heads.one_model.costs import ONE_WIDTH, Costs
 from heads.one_model.measuring import UNTRAINED
-from heads.one_model.workplace import Workplace
-from heads.pruning.closed_form import (
-    SHARES,
-    Ladder,
-    Surgeon,
-    fewest_units,
-    interpolated,
-    output_maps,
-    picked,
-    rungs_of,
-    without,
-)
+from heads.one_model.wish import Wish, step_of, total_of_units
+from heads.one_model.workplace import STUDIED, Workplace
+from heads.pruning.closed_form import Surgeon, output_maps, rungs_of, without
+from heads.pruning.rungs import Budget, Ladder, interpolated, picked
 from heads.text.batches import Batch, Pairs, measured_pairs
 from heads.text.vocabulary import Tokens
+from heads.translation.model_folder import VOCABULARIES
 from heads.translation.stream import Report
 
-STUDIED = 60_000
-"""About how many source subwords the output maps are refitted on."""
+SENTENCES, SUBWORDS = 1500, 30_000
+"""The most sentences on which output maps are refitted, and about how many source subwords of them are read."""
 ASKED = 100
 """The most held-out sentences on which losses are compared."""
 BATCH_TOKENS = 2048
-STEP = 64
-"""Hidden units go in steps of this number, for which engines have fast products; in narrow models one by one."""
+SHOWN = (0.875, 0.75, 0.625, 0.5)
+"""Shares of heads and units for which it is shown what they cost."""
+SEARCH = AblationSettings(sentences=ASKED, beam=1, length_penalty=0.0, batch_tokens=GREEDY.batch_tokens)
+TIMED = 4
+"""How often a model is timed at most, until it is as fast as asked for."""
 
 
 class Surgery:
     """One model, from which any number of heads of a scope, and of hidden units, can be taken."""
 
-    def __init__(self, place: Workplace, kinds: Collection[str], device: torch.device, report: Report) -> None:
-        """kinds: of attention and of feed-forward stacks to be cut. report: called with what is being done.
-
-        The text of every split must have been answered.
-        """
-        self.place, self.kinds, self.device, self.report = place, kinds, device, report
+    def __init__(self, place: Workplace, wish: Wish, device: torch.device, report: Report) -> None:
+        """report: called with what is being done. The text of the splits read first must have been answered."""
+        self.place, self.wish, self.device, self.report = place, wish, device, report
         self.model = load_model(place.baseline).to(device)
+        self.costs = Costs(place, self.model, wish, device)
 
-    def smaller(self, heads: int, units: int | None, out: Path) -> None:
-        """Write the model with so many heads, and units in an average layer, into a folder, unless it is there.
+    def smaller(self, heads: int, out: Path) -> None:
+        """Write the model with so many heads, if any may go, and of the size asked for, into a folder.
 
-        heads: used if heads are among the kinds. units: None, or about that number, in steps of STEP.
+        If the folder has a model, nothing is done. Raises UserError if there is no model of that size.
         """
         if (out / WEIGHTS).is_file():
             return
-        ladders = {place: ladder for place, ladder in self.ladders.items() if place[0] in ATTENTIONS}
-        numbers = picked(ladders, heads) if ladders else {}
-        if units is not None:
-            numbers |= self.units(units)
-        model = without(self.model, self.surgeon, numbers)
+        model = self.as_fast_as_asked(heads)
         out.mkdir(parents=True, exist_ok=True)
         write_tsv(out / "heads.tsv", head_rows(model.shape), COLUMNS)
         save_folder(model, out, {**UNTRAINED, **facts_of(self.place.baseline)}, made_by())
 
-    def units(self, average: int) -> dict[Place, int]:
-        """The number of hidden units in each layer, if they are to have so many on average."""
-        own = {place: ladder for place, ladder in self.ladders.items() if place[0] in FEEDFORWARDS}
-        total = total_of_units([*map(max, own.values())], average)
-        return picked({place: interpolated(ladder, step_of(max(ladder))) for place, ladder in own.items()}, total)
+    def as_fast_as_asked(self, heads: int) -> Encoder:
+        """The model with so many heads and of the size asked for; if it is too slow when timed, a smaller one."""
+        wish, more = self.wish, 1.0
+        for _ in range(TIMED):
+            model = self.of_numbers(self.numbers(heads, wish.units, more))
+            if wish.faster is None:
+                break
+            speed, *_ = self.costs.speeds({"smaller": model})["smaller"]
+            self.report(f"timed, it is {speed:.2f} times as fast as the whole model")
+            if speed >= wish.faster:
+                break
+            more *= (1 - 1 / wish.faster) / max(1 - 1 / speed, 0.01)
+        return model
+
+    def numbers(self, heads: int, units: int | None, more: float = 1.0) -> dict[Place, int]:
+        """How many heads or units each sub-layer keeps.
+
+        heads: of the scope, if a number was asked for. more: by what factor more time is to be saved than asked for.
+        Raises UserError if no sub-layers have that size together.
+        """
+        wish, costs = self.wish, self.costs
+        full = {place: max(ladder) for place, ladder in self.rungs.items()}
+
+        def all_but(cost: Callable[[Place], float], saved: float) -> Budget:
+            """A budget that saves so much of what everything costs."""
+            return Budget(cost, 0.0, sum(number * cost(place) for place, number in full.items()) - saved)
+
+        budgets = [self.of_heads(heads)] if wish.keeps_a_number else []
+        if units is not None:
+            budgets.append(self.of_units(units))
+        if wish.megabytes is not None:
+            budgets.append(all_but(costs.bytes, costs.whole_bytes - wish.megabytes * MEGABYTE))
+        if wish.faster is not None:
+            budgets.append(all_but(costs.time, more * (1 - 1 / wish.faster)))
+        found = picked(self.rungs, budgets, self.together)
+        if found is None:
+            raise UserError(self.wish.too_much(*self.farthest(full)))
+        return found
+
+    def of_heads(self, number: int) -> Budget:
+        """The budget of exactly so many heads."""
+        return Budget(lambda place: float(place[0] in ATTENTIONS), number, number)
+
+    def of_units(self, average: int) -> Budget:
+        """The budget of so many hidden units in an average layer, or of the next number that a format can have."""
+        own = [max(ladder) for place, ladder in self.rungs.items() if place[0] in FEEDFORWARDS]
+        total, most = total_of_units(own, average), max(map(len, self.together), default=1)
+        return Budget(lambda place: float(place[0] in FEEDFORWARDS), total, total + (most - 1) * step_of(max(own)))
+
+    def farthest(self, full: Mapping[Place, int]) -> tuple[float, float]:
+        """How small in megabytes, and how many times as fast, the model gets if each sub-layer is cut to its least."""
+        gone = {place: number - min(self.rungs[place]) for place, number in full.items()}
+        bytes_gone = sum(number * self.costs.bytes(place) for place, number in gone.items())
+        time_gone = sum(number * self.costs.time(place) for place, number in gone.items()) if self.wish.faster else 0.0
+        return (self.costs.whole_bytes - bytes_gone) / MEGABYTE, 1 / max(1 - time_gone, 0.01)
+
+    def of_numbers(self, numbers: Mapping[Place, int]) -> Encoder:
+        """The model in which each sub-layer keeps so many heads or units."""
+        return without(
+            self.model, self.surgeon, {place: n for place, n in numbers.items() if n < max(self.rungs[place])}
+        )
+
+    @cached_property
+    def rungs(self) -> dict[Place, Ladder]:
+        """What each layer loses with any number of heads, or of units in steps."""
+        return {
+            place: interpolated(ladder, step_of(max(ladder)) if place[0] in FEEDFORWARDS else 1)
+            for place, ladder in self.ladders.items()
+        }
+
+    @cached_property
+    def together(self) -> list[list[Place]]:
+        """Groups of feed-forward networks that have one width in the format, and equally many units now."""
+        groups = [
+            [place for place in self.rungs if place[0] in stacks] for stacks in ONE_WIDTH.get(self.wish.format, ())
+        ]
+        return [group for group in groups if len({max(self.rungs[place]) for place in group}) == 1]
+
+    def sizes(self) -> Iterator[str]:
+        """A line for each of some sizes: what it takes, and what is lost by it before any training."""
+        heads, units = (
+            [max(ladder) for place, ladder in self.rungs.items() if place[0] in kinds]
+            for kinds in (ATTENTIONS, FEEDFORWARDS)
+        )
+        models = dict[str, Encoder]()
+        for share in SHOWN:
+            budgets = [self.of_heads(round(share * sum(heads)))] if heads else []
+            budgets += [self.of_units(round(share * sum(units) / len(units)))] if units else []
+            if numbers := picked(self.rungs, budgets, self.together):
+                models[str(share)] = self.of_numbers(numbers)
+        speeds, losses = self.costs.speeds(models), self.lost(models)
+        for name, model in models.items():
+            left = {kind: sum(map(len, model.shape.live_heads[kind])) for kind in ATTENTIONS if kind in self.wish.kinds}
+            own = [number for kind in FEEDFORWARDS if kind in self.wish.kinds for number in model.shape.units(kind)]
+            counts = [f"{sum(left.values())} heads"] if left else []
+            counts += [f"{sum(own) / len(own):,.0f} hidden units in an average layer"] if own else []
+            size, (speed, *_) = self.costs.megabytes_of(model), speeds[name]
+            yield f"{' and '.join(counts)}: {size:.1f} MB, {speed:.2f} times as fast, {losses[name]}"
+
+    def lost(self, models: Mapping[str, Encoder]) -> dict[str, str]:
+        """What each model loses on some sentences of the dev split, in words."""
+        place = self.place
+        paths = place.tokens("dev", SIDES[0]), place.text("dev", SIDES[1]), place.bpe / VOCABULARIES[1]
+        text = read_text(*paths, place.tokeniser)
+        answer, wanted, metric = answers_of(self.model, self.device, text, SEARCH)
+        whole, found = metric.drawn(answer(None), wanted, 1)[0], dict[str, str]()
+        for name, model in models.items():
+            answer, _, _ = answers_of(model, self.device, text, SEARCH)
+            found[name] = f"{metric.drawn(answer(None), wanted, 1)[0] - whole:+.1f} {UNITS[metric.name]}"
+        return found
 
     @cached_property
     def surgeon(self) -> Surgeon:
         """The surgeon, once it has read the text."""
         self.report("reading the text once for the outputs of all heads and units")
-        pairs = self.pairs("train")
-        order = np.random.default_rng(1).permutation(pairs.index)
-        read = pairs.only(order[: 1 + np.searchsorted(np.cumsum(pairs.source.lengths[order]), STUDIED)])
+        pairs = self.pairs(STUDIED)
+        read = pairs.only(pairs.index[: 1 + np.searchsorted(np.cumsum(pairs.source.lengths[pairs.index]), SUBWORDS)])
         batches = (batch.to(self.device) for _, batch in read.in_order(BATCH_TOKENS))
-        return Surgeon(self.model, output_maps(self.model, batches, self.kinds))
+        return Surgeon(self.model, output_maps(self.model, batches, self.wish.kinds))
 
     @cached_property
     def ladders(self) -> dict[Place, Ladder]:
@@ -147,20 +247,7 @@ class Surgery:
         return self.prefixes.decode(number, batch.target_input, memory, batch.source_mask, changed=changed)
 
 
-def step_of(units: int) -> int:
-    """In what steps the hidden units of a feed-forward network go."""
-    return STEP if units >= SHARES * STEP else 1
-
-
-def total_of_units(layers: Sequence[int], average: int) -> int:
-    """How many hidden units of layers with so many are kept, if a layer is to have an average number, in whole steps.
-
-    Raises UserError if that is no fewer than there are, or fewer than layers are cut down to.
-    """
-    most, step = sum(layers), step_of(max(layers))
-    least = sum(units - (units - fewest_units(units)) // step * step for units in layers)
-    total = most - (most - average * len(layers)) // step * step
-    if not least <= total < most:
-        fewest, many = -(-least // len(layers)), (most - step) // len(layers)
-        raise UserError(f"--feedforward {average} is not possible: give {fewest} to {many}.")
-    return total
+def studied(sentences: Sequence[str]) -> list[str]:
+    """Sentences drawn from a text for the surgeon to read."""
+    drawn = np.random.default_rng(1).permutation(len(sentences))[:SENTENCES]
+    return [sentences[number] for number in drawn]

@@ -24,6 +24,8 @@ from heads.translation.stream import Report, open_translator
 from heads.translation.text_scores import tokeniser_of
 
 ASKED = "asked.json"
+STUDIED = "studied"
+"""The split of the sentences that are read in closed form; they are some of those to train on."""
 MOST_HELD_OUT = 1000
 """The most sentences to hold out from training; otherwise it is a tenth."""
 LEAST = 50
@@ -75,10 +77,11 @@ class Workplace:
 
     @cached_property
     def tokeniser(self) -> str:
-        """The tokeniser of BLEU for the model's translations of all splits, which are the references."""
+        """The tokeniser of BLEU for the model's translations of held-out sentences, which are the references."""
         if shape_of(self.baseline).alone:
             return self.named
-        return tokeniser_of([line for split in SPLITS for line in read_lines(self.text(split, SIDES[1]))], self.named)
+        held_out = [line for split in SPLITS[1:] for line in read_lines(self.text(split, SIDES[1]))]
+        return tokeniser_of(held_out, self.named)
 
     def answer(self, splits: Mapping[str, list[str]], device: torch.device, report: Report) -> None:
         """Let the model translate the text of every split, once, or label it; then encode both sides."""

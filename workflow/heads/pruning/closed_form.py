@@ -1,9 +1,8 @@
 """Remove heads and hidden units of a model in closed form: statistics of a text, a ladder of losses, the smaller model.
 
 The surgeon says which heads or units of one sub-layer go, and in which order. How many go in each is asked of the
-model's loss: with one sub-layer at a time cut down to a number of heads, a rung, and all others whole. Of these
-ladders, the rungs with the least sum of losses for a given size are chosen. Sums of losses are only about those of the
-model with all rungs at once.
+model's loss, with one sub-layer at a time cut down and all others whole: a ladder, from which `heads.pruning.rungs`
+picks.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -11,7 +10,6 @@ from contextlib import contextmanager
 from functools import cache
 from typing import TypeVar
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -20,15 +18,14 @@ from heads.model.head_removal import prune
 from heads.model.prefixes import Place
 from heads.model.sublayers import CrossAttention, FeedForwardPart, SelfAttention, SubLayer, parts_of
 from heads.model.transformer import Transformer
-from heads.pruning.selection import solved
 from heads.pruning.surgeon import OutputMap, order_of_removal, refitted
 from heads.text.batches import Batch
 
 Model = TypeVar("Model", bound=Encoder)
-Ladder = Mapping[int, float]
-"""The loss by the number of heads or units that a sub-layer keeps."""
 SHARES = 8
-"""Losses of feed-forward networks are measured with each eighth of their units, down to one."""
+"""A feed-forward network keeps at least one of so many units."""
+MEASURED = (1, 2, 3, 4, 6)
+"""Losses are measured with so many eighths of the heads or units."""
 
 
 def parts_at(model: Encoder, kinds: Collection[str]) -> dict[Place, SubLayer]:
@@ -132,19 +129,9 @@ def fewest_units(units: int) -> int:
 
 
 def rungs_of(what: OutputMap) -> list[int]:
-    """The numbers of heads or units for which losses are measured: each number, or some shares, all but the whole."""
-    if what.size > 1:
-        return [*range(what.groups)]
-    return sorted({max(fewest_in(what), what.groups * share // SHARES) for share in range(1, SHARES)})
-
-
-def interpolated(ladder: Ladder, step: int) -> dict[int, float]:
-    """A ladder with a rung at every `step` down from its highest, losses on straight lines between those measured."""
-    lowest, highest = min(ladder), max(ladder)
-    places = [*range(highest, lowest - 1, -step)]
-    known = sorted(ladder)
-    losses = np.interp(places, known, [ladder[number] for number in known])
-    return dict(zip(places, losses.tolist(), strict=True))
+    """The numbers of heads or units for which losses are measured, all but the whole: closer together at the bottom."""
+    most, least = what.groups, fewest_in(what)
+    return sorted({max(least, most * share // SHARES) for share in MEASURED} - {most} | {least})
 
 
 def without(model: Model, surgeon: Surgeon, numbers: Mapping[Place, int]) -> Model:
@@ -169,26 +156,3 @@ def put(output: nn.Linear, rows: Tensor) -> None:
         output.weight.copy_(weight.T)
         if output.bias is not None:
             output.bias.copy_(rows[-1])
-
-
-def picked(ladders: Mapping[Place, Ladder], kept: int) -> dict[Place, int]:
-    """One rung of each ladder, with so many heads or units in all and the least sum of losses (CBC).
-
-    Raises ValueError if no rungs have that sum.
-    """
-    import pulp  # here, as it takes a third of a second
-
-    problem = pulp.LpProblem("rungs", pulp.LpMinimize)
-    chosen = {
-        (place, number): problem.add_variable(f"x{which}_{number}", cat="Binary")
-        for which, (place, ladder) in enumerate(ladders.items())
-        for number in ladder
-    }
-    worst = max(abs(loss) for ladder in ladders.values() for loss in ladder.values()) or 1.0
-    problem += pulp.lpSum(ladders[place][number] / worst * one for (place, number), one in chosen.items())
-    problem += pulp.lpSum(number * one for (_, number), one in chosen.items()) == kept
-    for place, ladder in ladders.items():
-        problem += pulp.lpSum(chosen[place, number] for number in ladder) == 1
-    if not solved(problem):
-        raise ValueError(f"no rungs add up to {kept}")
-    return {place: number for (place, number), one in chosen.items() if one.value() > 0.5}

@@ -54,10 +54,21 @@ class OutputMap:
 
 def refitted(what: OutputMap, kept: Sequence[int]) -> Tensor:
     """The weights [K, D] of the inputs of these groups, and of the bias, that miss the whole map's outputs least."""
-    weight, places = what.weight.clone(), what.inputs(kept)
+    return refitted_by(what, what.inputs(kept), factor_of(what, kept))
+
+
+def factor_of(what: OutputMap, kept: Sequence[int]) -> Tensor:
+    """The lower triangular factor of the Gram matrix of these groups and the bias (Cholesky)."""
+    places = what.inputs(kept)
+    factor: Tensor = torch.linalg.cholesky(what.gram[places][:, places])
+    return factor
+
+
+def refitted_by(what: OutputMap, places: Tensor, factor: Tensor) -> Tensor:
+    """As `refitted`, with the factor of the Gram matrix of the inputs that are kept."""
+    weight = what.weight.clone()
     weight[places] = 0.0  # those that go
-    change: Tensor = torch.linalg.solve(what.gram[places][:, places], what.gram[places] @ weight)
-    return what.weight[places] + change
+    return what.weight[places] + torch.cholesky_solve(what.gram[places] @ weight, factor)
 
 
 def order_of_removal(what: OutputMap, fewest: int = 0) -> tuple[list[int], list[float]]:
@@ -73,24 +84,31 @@ def order_of_removal(what: OutputMap, fewest: int = 0) -> tuple[list[int], list[
 
 
 def cheapest(what: OutputMap, left: Sequence[int], number: int) -> Iterator[tuple[int, float]]:
-    """From the groups that are left, so many to remove one after the other, and the squared error that each adds."""
-    places = what.inputs(left)
-    inverse, weight = torch.linalg.inv(what.gram[places][:, places]), refitted(what, left)
+    """From the groups that are left, so many to remove one after the other, and the squared error that each adds.
+
+    The inverse without the groups that went is G^-1 - A B, and only the blocks and columns needed are computed.
+    """
+    places, factor = what.inputs(left), factor_of(what, left)
+    inverse, weight = torch.cholesky_inverse(factor), refitted_by(what, places, factor)
     own = torch.arange(len(left) * what.size).view(len(left), what.size)
+    blocks = inverse[own[:, :, None], own[:, None]]
     gone = torch.zeros(len(left), dtype=torch.bool)
-    for _ in range(number):
-        solved = solve_blocks(inverse[own[:, :, None], own[:, None]], weight[own], gone)
-        costs = (weight[own] * solved).sum((1, 2)).masked_fill(gone, torch.inf)
-        place = int(costs.argmin())
-        yield left[place], float(costs[place])
-        columns = inverse[:, own[place]]
-        change = torch.linalg.solve(columns[own[place]], columns.T)
-        weight -= columns @ solved[place]
-        inverse -= columns @ change
-        gone[place] = True
+    a, b = inverse.new_zeros(len(inverse), number * what.size), inverse.new_zeros(number * what.size, len(inverse))
+    for removed in range(0, number * what.size, what.size):
+        grouped = weight[: own.numel()].view(*own.shape, -1)
+        solved = solve_blocks(blocks, grouped @ grouped.mT, gone)
+        costs = solved.diagonal(dim1=1, dim2=2).sum(1).masked_fill(gone, torch.inf)
+        group = int(costs.argmin())
+        yield left[group], float(costs[group])
+        columns = inverse[:, own[group]] - a[:, :removed] @ b[:removed, own[group]]
+        change = torch.linalg.solve(columns[own[group]], columns.T)
+        weight -= columns @ torch.linalg.solve(columns[own[group]], grouped[group])
+        blocks -= columns[own] @ change[:, own].transpose(0, 1)
+        a[:, removed : removed + what.size], b[removed : removed + what.size] = columns, change
+        gone[group] = True
 
 
-def solve_blocks(blocks: Tensor, weight: Tensor, gone: Tensor) -> Tensor:
-    """B^-1 W [n, e, D] for blocks B [n, e, e] and weights W [n, e, D]; anything where a group is gone [n]."""
+def solve_blocks(blocks: Tensor, values: Tensor, gone: Tensor) -> Tensor:
+    """B^-1 X for blocks B [n, e, e] and values X [n, e, e]; anything where a group is gone [n]."""
     blocks = torch.where(gone[:, None, None], torch.eye(blocks.shape[1], dtype=blocks.dtype), blocks)
-    return weight / blocks if blocks.shape[1] == 1 else torch.linalg.solve(blocks, weight)
+    return values / blocks if blocks.shape[1] == 1 else torch.linalg.solve(blocks, values)

@@ -56,11 +56,16 @@ def classification(
 
 @torch.no_grad()
 def fidelity(
-    pairs: Pairs, first: Encoder, settings: TrainingSettings, device: torch.device, model: Encoder, gates: Gates | None
+    pairs: Pairs,
+    teacher: Encoder,
+    settings: TrainingSettings,
+    device: torch.device,
+    model: Encoder,
+    gates: Gates | None,
 ) -> dict[str, float]:
-    """Dev loss, the mean `drift` from the `first` model, and the mean cosine in percent, by name."""
+    """Dev loss, the mean `drift` from the teacher, and the mean cosine in percent, by name."""
     batches = pairs.in_order(settings.micro_batch_tokens)
-    mean = float(torch.cat([drift(model, first, batch.to(device), gates) for _, batch in batches]).mean())
+    mean = float(torch.cat([drift(model, teacher, batch.to(device), gates) for _, batch in batches]).mean())
     return {"dev_loss": mean, "dev_cosine": round(100 * (1 - mean), 2)}
 
 

@@ -116,22 +116,23 @@ def run_job(
     pretrained: bool = False,
     new: NewWeights = NO_NEW_WEIGHTS,
     seconds: float = 0.0,
+    teacher: Encoder | None = None,
 ) -> None:
     """Train a model and write the job's outputs. Raises UserError if the loss is not finite.
 
     start: says what the training starts from. pretrained: the model was trained elsewhere, for updates that are not
-    counted; its facts say so, and that it was grown if some of its weights are new. seconds: see `TrainingPlan`. Only
-    the first process returns.
+    counted; its facts say so, and that it was grown if some of its weights are new. seconds: see `TrainingPlan`.
+    teacher: see `Training`. Only the first process returns.
     """
     pairs = read_pairs(job.data, "train", settings.max_subwords, labelled=model.shape.alone)
     plan = TrainingPlan(settings, length, job.seed, updates_before, job.device, keep_at, job.processes, new, seconds)
-    training = Training(model, pairs, plan, pruning)
+    training = Training(model, pairs, plan, pruning, teacher)
     unfinished = _taken_up(job, start)
     if pairs.left_out:
         print(f"{pairs.left_out} training pairs are longer than max_subwords and are left out", flush=True)
     try:
         with unfinished.stopping_on_term():
-            facts = train(training, _evaluation(job, model, settings, training.first), unfinished)
+            facts = train(training, _evaluation(job, model, settings, training.teacher), unfinished)
     except FloatingPointError as error:
         raise UserError(f"{job.model}: {error}: lower the learning rate, under training in config.yaml.") from error
     job.processes.leave()
@@ -161,10 +162,10 @@ def _taken_up(job: Job, start: str) -> Unfinished:
     return Unfinished(folder, identity, job.save_every_seconds)
 
 
-def _evaluation(job: Job, model: Encoder, settings: TrainingSettings, first: Encoder | None = None) -> Evaluate:
+def _evaluation(job: Job, model: Encoder, settings: TrainingSettings, teacher: Encoder | None = None) -> Evaluate:
     pairs = read_pairs(job.data, "dev", settings.max_subwords, labelled=model.shape.alone)
-    if first is not None:
-        return partial(fidelity, pairs, first, settings, job.device)
+    if model.shape.embeds and teacher is not None:
+        return partial(fidelity, pairs, teacher, settings, job.device)
     if model.shape.classifies:
         return partial(classification, pairs, settings, job.device)
     vocabulary = vocabulary_of(job.data / "target.model")

@@ -28,7 +28,7 @@ from heads.training.checkpointing import Unfinished
 from heads.training.cross_entropy import smoothed_cross_entropy
 from heads.training.devices import SUBWORDS_MULTIPLE, products_dtype
 from heads.training.half import HALF, HalfCopy, halved
-from heads.training.losses import Losses, beginning, drift, states_and_answers
+from heads.training.losses import Losses, distance, states_and_answers, teacher_of
 from heads.training.optimizers import Optimizers
 from heads.training.pace import TimeLimit
 from heads.training.schedule import Pruning, TrainingPlan, averaged
@@ -46,7 +46,15 @@ Evaluate = Callable[[Encoder, Gates | None], dict[str, float]]
 class Training:
     """A model being trained; everything that a resumed run needs is in `state`."""
 
-    def __init__(self, model: Encoder, pairs: Pairs, plan: TrainingPlan, pruning: Pruning | None = None) -> None:
+    def __init__(
+        self,
+        model: Encoder,
+        pairs: Pairs,
+        plan: TrainingPlan,
+        pruning: Pruning | None = None,
+        teacher: Encoder | None = None,
+    ) -> None:
+        """teacher: a model whose outputs, in place of the references, are learnt; see `teacher_of`."""
         self.model, self.pairs, self.plan, self.pruning = model.to(plan.device), pairs, plan, pruning
         self.update, self.best, self.waited, self.losses = 0, math.inf, 0, Losses()
         # A GPU's results are read only when they are needed, so that it can start the next update meanwhile.
@@ -62,8 +70,8 @@ class Training:
             for module in pruning.frozen:
                 module.requires_grad_(requires_grad=False)
         gates, gate_rate = (pruning.gates.parameters(), pruning.learning_rate) if pruning else ((), 0.0)
-        self.first = beginning(self.model, plan.device)
-        by_half = self.dtype is HALF and plan.device.type != "cpu" and self.first is None
+        self.teacher = teacher_of(self.model, teacher, plan.device)
+        by_half = self.dtype is HALF and plan.device.type != "cpu" and self.teacher is None
         self.half = HalfCopy(self.model) if by_half else None
         self.optimizers = Optimizers(model, settings, gates, gate_rate, self.dtype, plan.new)
 
@@ -145,14 +153,13 @@ class Training:
     def loss_sum(self, batch: Batch | Packed, gates: Gates | None) -> Tensor:
         """Label-smoothed cross-entropy in nats, summed over the answers of a batch on the CPU.
 
-        For a model that embeds sentences, it is how far their vectors moved, as they have no references.
+        With a teacher it is the `distance` from it.
         """
         model, smoothing, batch = self.model, self.plan.training.label_smoothing, batch.to(self.plan.device)
-        if self.first is not None:
-            assert isinstance(batch, Batch)
-            return drift(model, self.first, batch, gates).sum()
         # A processor that has bf16 is fast in products alone.
         with torch.autocast("cpu", HALF, enabled=self.dtype is HALF and self.half is None):
+            if self.teacher is not None:
+                return distance(model, self.teacher, batch, gates)
             states, wanted = states_and_answers(self.half.model if self.half else model, batch, gates)
         return smoothed_cross_entropy(
             states.float(), model.projection.weight, model.projection.bias, wanted, smoothing, self.dtype

@@ -1,4 +1,4 @@
-"""The losses of a training's updates, left on their device until they are read, and that of sentence vectors."""
+"""The losses of a training's updates, left on their device until they are read, and how far a teacher is."""
 
 import math
 from copy import deepcopy
@@ -11,6 +11,7 @@ from heads.model.sublayers import Gates
 from heads.model.transformer import Transformer
 from heads.text.batches import Batch
 from heads.text.packed import Packed
+from heads.training.divergence import divergence
 
 
 class Losses:
@@ -42,18 +43,32 @@ class Losses:
         return losses
 
 
-def beginning(model: Encoder, device: torch.device) -> Encoder | None:
-    """A frozen copy of a model that embeds sentences; None for any other model."""
-    if not model.shape.embeds:
+def teacher_of(model: Encoder, teacher: Encoder | None, device: torch.device) -> Encoder | None:
+    """A frozen copy of the teacher; a model that embeds sentences has itself as one, if there is no other."""
+    if teacher is None and not model.shape.embeds:
         return None
-    return deepcopy(model).to(device).eval().requires_grad_(requires_grad=False)
+    return deepcopy(teacher or model).to(device).eval().requires_grad_(requires_grad=False)
 
 
-def drift(model: nn.Module, first: Encoder, batch: Batch, gates: Gates | None) -> Tensor:
+def distance(model: Encoder, teacher: Encoder, batch: Batch | Packed, gates: Gates | None) -> Tensor:
+    """How far a model is from its teacher [], summed over the answers of a batch; gates are those of the model.
+
+    For a model that embeds sentences it is the `drift`, for any other the divergence in nats of the probabilities of
+    all subwords, or labels, at the place of each answer.
+    """
+    if model.shape.embeds:
+        assert isinstance(batch, Batch)
+        return drift(model, teacher, batch, gates).sum()
+    with torch.no_grad():
+        wanted, _ = states_and_answers(teacher, batch, None)
+    return divergence(states_and_answers(model, batch, gates)[0], model.projection, wanted, teacher.projection)
+
+
+def drift(model: nn.Module, teacher: Encoder, batch: Batch, gates: Gates | None) -> Tensor:
     """One minus the cosine [B] of both models' vectors of a batch's sentences; gates are those of `model`."""
     given = (batch.source, batch.source_mask, None)
     with torch.no_grad():
-        wanted = first(*given)
+        wanted = teacher(*given)
     found: Tensor = model(*given, gates)
     cosines: Tensor = (found * wanted).sum(-1)[:, 0]
     return 1 - cosines

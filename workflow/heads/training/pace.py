@@ -1,4 +1,4 @@
-"""Trainings with a time limit: the speed of the first updates says how many there will be."""
+"""Trainings with a time limit: the speed of the first updates says, ever more surely, how many there will be."""
 
 import time
 from pathlib import Path
@@ -8,34 +8,36 @@ from heads.config.trainings import LengthSettings
 from heads.model.shape import facts_of
 from heads.training.losses import Losses
 
-WARM, MEASURED, FEWEST = 50, 250, 20
-"""The speed is that of the updates between the first two, since the very first are slower; of at least so many."""
+DECIDED, FEWEST = (10, 20, 40, 80, 160, 250), 5
+"""After which updates it is decided, by the speed of those since the last decision; of at least so many."""
 Length = TypeVar("Length", bound=LengthSettings)
 
 
 class TimeLimit:
-    """The time that a training may take; evaluations come on top, but for those within its first updates."""
+    """The time that a training may take; evaluations come on top, but for those up to the last decision."""
 
     def __init__(self, seconds: float) -> None:
         self.seconds, self.began = seconds, time.monotonic()
-        self.first, self.since = 0, 0.0
+        self.first, self.since = 0, (0, 0.0)
 
     def updates_left(self, update: int, losses: Losses) -> float | None:
-        """How many more updates fit in after this one, if it is the one after which to decide.
+        """How many more updates fit in after this one, if it is one after which to decide.
 
-        A training that was resumed after that has decided before; what it took until it was stopped does not count.
+        A training that was resumed after the last of them has decided before; what it took until it was stopped does
+        not count.
         """
-        if not self.seconds or self.first > MEASURED:
+        if not self.seconds or self.first > DECIDED[-1]:
             return None
-        if not self.first or update == WARM:
+        if not self.first:
             losses.read()  # waits for a GPU
-            self.first, self.since = update, time.monotonic()
-        if update != max(MEASURED, self.first + FEWEST):
+            self.first, self.since = update, (update, time.monotonic())
+        enough = self.first + FEWEST
+        if not (update in DECIDED and update >= enough) and update != max(DECIDED[-1], enough):
             return None
         losses.read()
-        now = time.monotonic()
-        left = max(0.0, self.seconds - (now - self.began))
-        return left * (update - self.first) / (now - self.since)
+        (before, then), now = self.since, time.monotonic()
+        self.since = update, now
+        return max(0.0, self.seconds - (now - self.began)) * (update - before) / (now - then)
 
 
 def as_long(length: Length, unpruned: Path) -> Length:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from heads.base import fairseq
 from heads.base.files import UserError, write_json, write_text, write_tsv
+from heads.base.names import QUANTIZATIONS
 from heads.model.equal_units import with_equal_units
 from heads.model.folder import HEADS, load_folder, save_folder
 from heads.model.head_removal import COLUMNS, head_rows
@@ -98,6 +99,12 @@ def export(
         use += NAMELESS_USE if form == "ctranslate2" and model.shape.nameless_subwords else ""
         write_text(stage / "README.md", page(model, facts, score, use, about))
     return difference
+
+
+def refuse_quantization(form: str, quantization: str) -> None:
+    """Raise UserError for a number format that the format of the folder cannot have."""
+    if form != "ctranslate2" and quantization != QUANTIZATIONS[0]:
+        raise UserError(f"--quantization {quantization} needs --format ctranslate2: use it, or remove --quantization.")
 
 
 def refuse_translator(shape: ModelShape, place: Path, form: str) -> None:

@@ -35,7 +35,6 @@ PARTS = {
     "dec_ffn": "ffn",
 }
 """CTranslate2's names of our sub-layers."""
-QUANTIZATIONS = ("float32", "float16", "bfloat16", "int16", "int8", "int8_float16", "int8_bfloat16")
 ROWS = "alignment_heads.tsv"
 STEP = "output"
 """Programs that return attention with a translation report, for each subword, that of the step which outputs it."""

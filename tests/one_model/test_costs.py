@@ -1,0 +1,185 @@
+"""What heads and hidden units cost: bytes as the files have them, time as it is measured, and models within limits."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from heads.__main__ import main
+from heads.base.files import UserError
+from heads.base.names import ATTENTIONS, FEEDFORWARDS
+from heads.base.provenance import made_by
+from heads.model.encoder import Encoder
+from heads.model.folder import load_folder, load_model, save_folder
+from heads.one_model import surgery as surgery_module
+from heads.one_model.costs import Costs, timed_in_ctranslate2, weights_in
+from heads.one_model.surgery import Surgery
+from heads.one_model.wish import Wish
+from heads.one_model.workplace import STUDIED, Workplace, splits_for
+from heads.translation.export import export
+from heads.translation.model_folder import load_vocabularies
+from many_lines import LINES
+
+pytestmark = pytest.mark.filterwarnings("ignore:PULP_CBC_CMD", "ignore:Initializing zero-element tensors")
+CPU = torch.device("cpu")
+KINDS = (*ATTENTIONS, *FEEDFORWARDS)
+
+
+@pytest.fixture
+def place(model: Path, tmp_path: Path) -> Workplace:
+    """A workplace whose sentences to read and to compare losses on are the same."""
+    made = Workplace(tmp_path / "place", {})
+    made.lay_out(model)
+    splits = splits_for(model, LINES, 1000, lambda *_: None)
+    made.answer({STUDIED: splits["train"], "dev": splits["train"], "test": splits["test"]}, CPU, lambda _: None)
+    return made
+
+
+def surgery_of(place: Workplace, **asked: Any) -> Surgery:
+    wish = replace(Wish("all", None, None, 1, "surgeon"), **asked)
+    return Surgery(place, wish, CPU, lambda _: None)
+
+
+@pytest.mark.parametrize("form", ["folder", "onnx", "ctranslate2"])
+def test_what_heads_and_units_weigh_is_what_files_lose(place: Workplace, tmp_path: Path, form: str) -> None:
+    """Compared are two smaller models, as files have beginnings of different lengths for a whole and a pruned one."""
+    pytest.importorskip({"onnx": "onnxscript", "ctranslate2": "ctranslate2"}.get(form, "torch"))
+    surgery = surgery_of(place, megabytes=1.0, format=form)
+    costs, sizes, told = surgery.costs, [], []
+    assert surgery.wish.kinds == (FEEDFORWARDS if form == "ctranslate2" else KINDS)
+    for name, units in (("one", 8), ("two", 3)):
+        numbers = {where: (units if where[0] in FEEDFORWARDS else 1 + (name == "one")) for where in surgery.rungs}
+        small = surgery.of_numbers(numbers)
+        (place.results / name).mkdir()
+        save_folder(small, place.results / name, {"dev_loss": None, "total_updates": 0}, made_by())
+        export(place.results / name, tmp_path / name, form)
+        sizes.append(weights_in(tmp_path / name))
+        told.append(1e6 * costs.megabytes_of(small))
+    lost = sizes[0] - sizes[1]
+    # A graph names a constant for each matrix, whatever its size; numbers of heads and units are in its shapes.
+    assert told[0] - told[1] == pytest.approx(lost, rel=0.35 if form == "onnx" else 0.05)
+    assert lost > 1000
+
+
+def counted(costs: Costs, of: Mapping[str, float]) -> Callable[..., Any]:
+    """Speeds of models that take so much time for each head or unit of a kind, and 1 for all else."""
+
+    def time(model: Encoder) -> float:
+        shape = model.shape
+        heads = sum(of[kind] * sum(map(len, shape.live_heads[kind])) for kind in ATTENTIONS)
+        return 1 + heads + sum(of[kind] * sum(shape.units(kind)) for kind in FEEDFORWARDS)
+
+    def speeds(models: Mapping[str, Encoder], *_: int) -> dict[str, tuple[float, float, float]]:
+        return {name: (time(costs.model) / time(model),) * 3 for name, model in models.items()}
+
+    return speeds
+
+
+TIMES = {"enc_self": 0.1, "dec_self": 0.3, "dec_enc": 0.2, "enc_ffn": 0.01, "dec_ffn": 0.02}
+
+
+def test_the_time_of_a_head_or_unit_is_what_is_saved_without_it(
+    place: Workplace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    costs = surgery_of(place, faster=1.5).costs
+    monkeypatch.setattr(costs, "speeds", counted(costs, TIMES))
+    shape = costs.model.shape
+    whole = (
+        1
+        + sum(6 * TIMES[kind] for kind in ATTENTIONS)
+        + sum(TIMES[kind] * sum(shape.units(kind)) for kind in FEEDFORWARDS)
+    )
+    assert {kind: costs.time((kind, 0)) for kind in KINDS} == {
+        kind: pytest.approx(each / whole) for kind, each in TIMES.items()
+    }
+
+
+@pytest.mark.parametrize("slower_than_expected", [1.0, 1.15])
+def test_a_model_that_is_to_be_faster_is_timed_and_cut_down_until_it_is(
+    place: Workplace, monkeypatch: pytest.MonkeyPatch, slower_than_expected: float
+) -> None:
+    surgery = surgery_of(place, faster=1.5)
+    speeds, timed = counted(surgery.costs, TIMES), []
+
+    def measured(models: Mapping[str, Encoder], *_: int) -> dict[str, tuple[float, float, float]]:
+        found = speeds(models)
+        if "smaller" in models:
+            found = {name: (ratios[0] / slower_than_expected,) * 3 for name, ratios in found.items()}
+            timed.append(found["smaller"][0])
+        return found
+
+    monkeypatch.setattr(surgery.costs, "speeds", measured)
+    surgery.as_fast_as_asked(0)
+    assert timed[-1] >= 1.5 and all(speed < 1.5 for speed in timed[:-1])
+    assert (len(timed) > 1) == (slower_than_expected > 1)
+    assert timed[-1] < 1.75, "no more than needed"
+
+
+def test_what_is_too_small_or_too_fast_is_refused_with_what_is_possible(
+    place: Workplace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    surgery = surgery_of(place, megabytes=0.001)
+    with pytest.raises(UserError, match=r"can take 0\.\d MB at best, with no limit on heads and units: ask for less"):
+        surgery.as_fast_as_asked(0)
+    surgery = surgery_of(place, faster=9.0)
+    monkeypatch.setattr(surgery.costs, "speeds", counted(surgery.costs, TIMES))
+    with pytest.raises(UserError, match=r"can take 0\.\d MB and about [2-8]\.\d times as fast at best"):
+        surgery.as_fast_as_asked(0)
+
+
+def test_in_a_format_with_one_width_all_layers_keep_as_many_units(
+    place: Workplace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = load_model(place.baseline).shape.feedforward
+    free = surgery_of(place, units=whole * 5 // 8).as_fast_as_asked(0)
+    assert len({units for kind in FEEDFORWARDS for units in free.shape.units(kind)}) > 1
+    monkeypatch.setattr(surgery_module, "ONE_WIDTH", {"folder": (("enc_ffn",), ("dec_ffn",))})
+    one = surgery_of(place, units=whole * 5 // 8).as_fast_as_asked(0)
+    for kind in FEEDFORWARDS:
+        assert len({*one.shape.units(kind)}) == 1
+    total = sum(units for kind in FEEDFORWARDS for units in one.shape.units(kind))
+    assert 0 <= total - 4 * (whole * 5 // 8) <= 1
+
+
+def test_the_weights_take_no_more_than_asked_for(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text, small = model.parent / "text.en", model.parent / "small"
+    whole = weights_in(model) / 1e6
+    asked = ["prune", str(model), str(text), "-o", str(small), "--minutes", "0", "--megabytes", f"{0.8 * whole:.4f}"]
+    assert main(asked) == 0
+    assert 0.75 * whole < weights_in(small) / 1e6 < 0.805 * whole
+    told = capsys.readouterr().err
+    assert f"Its weights take {weights_in(small) / 1e6:.1f} MB, those of the whole model {whole:.1f}." in told
+    assert len([line for line in told.splitlines() if "times as fast, " in line]) == 4
+    assert len(load_folder(small).shape.heads()) < 18
+
+
+def test_ctranslate2_is_timed_on_translations_of_one_length(
+    place: Workplace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ctranslate2 = pytest.importorskip("ctranslate2")
+    model, translator, found = load_folder(place.baseline), ctranslate2.Translator, list[tuple[list[str], int]]()
+    batches = surgery_of(place, faster=1.2, format="ctranslate2").costs.batches(16)
+
+    class Listening:
+        """Theirs, whose sources and lengths of translations are noted."""
+
+        def __init__(self, *given: Any, **how: Any) -> None:
+            self.own = translator(*given, **how)
+
+        def translate_batch(self, sources: list[list[str]], **how: Any) -> None:
+            lengths = [len(result.hypotheses[0]) for result in self.own.translate_batch(sources, **how)]
+            found.extend(zip(sources, lengths, strict=True))
+
+    monkeypatch.setattr(ctranslate2, "Translator", Listening)
+    vocabularies = load_vocabularies(place.bpe, model)
+    timed_in_ctranslate2(model, vocabularies, batches, tmp_path, "int8")()
+    expected = [
+        ([vocabularies[0].subword(int(i)) for i in ids[real][:-1]], batch.subwords)
+        for batch in batches
+        for ids, real in zip(batch.source, batch.mask, strict=True)
+    ]
+    assert found == expected
+    assert len({length for _, length in found}) > 1

@@ -1,0 +1,64 @@
+"""What `heads prune` is asked for: flags as wishes, those that do not go together, and numbers that fit a model."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from heads.base.files import UserError
+from heads.base.names import ATTENTIONS, FEEDFORWARDS
+from heads.one_model.wish import Wish, fitted, wish_of
+from model_folders import Experiment
+
+
+@pytest.mark.parametrize(
+    ("given", "kinds", "expected"),
+    [
+        ({"keep": "encoder=12"}, ("enc_self",), {"keep": 12, "scope": "enc_self", "minutes": 10.0}),
+        ({"keep": "12", "minutes": 0}, ATTENTIONS, {"keep": 12, "minutes": 0.0}),
+        ({"feedforward": "1024"}, FEEDFORWARDS, {"units": 1024, "units_percent": None}),
+        ({"feedforward": "66.7%"}, FEEDFORWARDS, {"units": None, "units_percent": 66.7}),
+        ({"faster": 1.3}, (*ATTENTIONS, *FEEDFORWARDS), {"faster": 1.3}),
+        ({"faster": 1.3, "format": "ctranslate2"}, FEEDFORWARDS, {"format": "ctranslate2"}),
+        ({"megabytes": 9.5, "keep": "encoder=12", "format": "marian"}, ("enc_self", *FEEDFORWARDS), {"megabytes": 9.5}),
+        ({"keep": "12", "by": "gates"}, ATTENTIONS, {"updates": 400, "minutes": 0.0}),
+    ],
+)
+def test_flags_say_what_may_go_and_how_much(
+    given: dict[str, Any], kinds: tuple[str, ...], expected: dict[str, Any]
+) -> None:
+    wish = wish_of(**given)
+    assert wish.kinds == kinds
+    assert {name: getattr(wish, name) for name in expected} == expected
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({}, "The size is missing: give --keep, --loss, --feedforward, --faster or --megabytes."),
+        ({"faster": 1.2, "loss": 0.5}, "--faster does not go with --loss, nor with --by gates: remove one of them."),
+        ({"megabytes": 3, "by": "gates"}, "--megabytes does not go with --loss, nor with --by gates"),
+        ({"faster": 1.0}, "--faster 1 is not above 1: give a number such as 1.3."),
+        ({"faster": float("nan")}, "--faster nan is not above 1"),
+        ({"megabytes": 0}, "--megabytes 0 is not above 0: give the most that the weights may take."),
+        ({"feedforward": "two"}, "--feedforward two is not a number of hidden units such as 1024 or 67%."),
+        ({"feedforward": "-3"}, "--feedforward -3 is not a number of hidden units"),
+        ({"keep": "3", "minutes": float("inf")}, "--minutes inf is not possible: give 0 or more"),
+    ],
+)
+def test_what_cannot_be_asked_for_gets_a_sentence(given: dict[str, Any], told: str) -> None:
+    with pytest.raises(UserError) as caught:
+        wish_of(**given)
+    assert told in str(caught.value)
+
+
+@pytest.mark.parametrize(("percent", "units"), [(67.0, 5), (50.0, 4), (80.0, 6)])
+def test_a_percentage_is_of_the_units_that_the_model_has(experiment: Experiment, percent: float, units: int) -> None:
+    wish = Wish("all", None, None, 1, "surgeon", units_percent=percent)
+    assert fitted(wish, experiment.baseline).units == units
+
+
+def test_a_number_that_the_model_cannot_have_is_refused(experiment: Experiment) -> None:
+    for wish in (wish_of(feedforward="1%"), wish_of(feedforward="100%"), wish_of(keep="18")):
+        with pytest.raises(UserError, match="is not possible"):
+            fitted(wish, Path(experiment.baseline))

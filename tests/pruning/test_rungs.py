@@ -1,0 +1,87 @@
+"""The rungs that are picked of ladders, against every combination of rungs."""
+
+from collections.abc import Mapping, Sequence
+from itertools import product
+
+import numpy as np
+import pytest
+
+from heads.model.prefixes import Place
+from heads.pruning.rungs import Budget, interpolated, picked
+
+PLACES: list[Place] = [("enc_self", 0), ("enc_self", 1), ("dec_enc", 0), ("enc_ffn", 0)]
+RUNGS = [(4, 3, 1, 0), (4, 2, 0), (5, 3, 2), (5, 3, 2)]
+
+
+def drawn_ladders(seed: int = 3) -> dict[Place, dict[int, float]]:
+    """Losses that rise as heads go, but for one that falls once."""
+    drawn = np.random.default_rng(seed)
+    ladders = {
+        place: dict(zip(own, sorted(drawn.random(len(own)).tolist()), strict=True))
+        for place, own in zip(PLACES, RUNGS, strict=True)
+    }
+    ladders[PLACES[0]][1] -= 0.5
+    return ladders
+
+
+def cheapest(
+    ladders: Mapping[Place, Mapping[int, float]], budgets: Sequence[Budget], *, same: bool = False
+) -> float | None:
+    """The least sum of losses of all combinations within the budgets; same: with equal numbers in the last two."""
+    sums = [
+        sum(ladder[number] for ladder, number in zip(ladders.values(), numbers, strict=True))
+        for numbers in product(*RUNGS)
+        if (not same or numbers[2] == numbers[3])
+        and all(
+            budget.least
+            <= sum(budget.cost(place) * number for place, number in zip(PLACES, numbers, strict=True))
+            <= budget.most
+            for budget in budgets
+        )
+    ]
+    return min(sums, default=None)
+
+
+def cost(*costs: float) -> dict[Place, float]:
+    """A cost for each place."""
+    return dict(zip(PLACES, costs, strict=True))
+
+
+@pytest.mark.parametrize("together", [(), [PLACES[2:]]])
+@pytest.mark.parametrize("kept", [*range(4, 19)])
+def test_of_all_rungs_that_add_up_to_a_number_those_with_the_least_loss_are_picked(
+    kept: int, together: Sequence[Sequence[Place]]
+) -> None:
+    ladders, budgets = drawn_ladders(), [Budget(lambda _: 1.0, kept, kept)]
+    best, found = cheapest(ladders, budgets, same=bool(together)), picked(ladders, budgets, together)
+    if best is None:
+        assert found is None
+        return
+    assert found is not None and list(found) == PLACES
+    assert sum(found.values()) == kept
+    assert sum(ladders[place][number] for place, number in found.items()) == pytest.approx(best)
+    assert not together or found[PLACES[2]] == found[PLACES[3]]
+
+
+@pytest.mark.parametrize("most", [0.1, 2.5, 7.3, 11.0, 1e6])
+@pytest.mark.parametrize("unit", [1.0, 1e-6, 1e6])
+def test_several_budgets_with_costs_of_any_size_are_all_kept(most: float, unit: float) -> None:
+    ladders = drawn_ladders(5)
+    sizes, times = cost(2.0 * unit, 0.5 * unit, 0.0, 1.0 * unit), cost(0.1, 0.2, 0.3, 0.0)
+    budgets = [Budget(sizes.__getitem__, 0.0, most * unit), Budget(times.__getitem__, 0.9, 2.0)]
+    best, found = cheapest(ladders, budgets), picked(ladders, budgets)
+    if best is None:
+        assert found is None
+        return
+    assert found is not None
+    assert sum(ladders[place][number] for place, number in found.items()) == pytest.approx(best)
+
+
+def test_without_a_limit_each_sub_layer_keeps_what_loses_least() -> None:
+    assert picked(drawn_ladders(), []) == dict(zip(PLACES, (1, 4, 5, 5), strict=True))
+
+
+def test_between_measured_rungs_losses_lie_on_lines() -> None:
+    found = interpolated({8: 0.0, 4: 1.0, 2: 5.0}, 1)
+    assert found == {8: 0.0, 7: 0.25, 6: 0.5, 5: 0.75, 4: 1.0, 3: 3.0, 2: 5.0}
+    assert list(interpolated({8: 0.0, 4: 1.0, 1: 4.0}, 2)) == [8, 6, 4, 2]

@@ -1,0 +1,182 @@
+"""What the heads and hidden units of a model cost in a format: bytes of its weights, and time, on this machine."""
+
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property, partial
+from pathlib import Path
+from time import process_time
+
+import torch
+from torch import nn
+
+from heads.analysis.speed import MEGABYTE, TimedBatch, clock_of, rounds, source_batches, translate_all
+from heads.base.names import FEEDFORWARDS, SIDES
+from heads.config.analyses import SpeedSettings
+from heads.model.encoder import Encoder
+from heads.model.head_removal import prune
+from heads.model.prefixes import Place
+from heads.model.sublayers import CrossAttention, FeedForwardPart, SelfAttention, SubLayer
+from heads.model.transformer import Transformer
+from heads.one_model.wish import HEADS_GO, Wish
+from heads.one_model.workplace import Workplace
+from heads.pruning.closed_form import output_of, parts_at
+from heads.text.special_ids import EOS
+from heads.text.vocabulary import Tokens, Vocabulary
+from heads.translation.encoders_alone import export_any
+from heads.translation.model_folder import load_vocabularies
+from heads.translation.to_ctranslate2 import write_ctranslate2
+
+ONE_WIDTH: Mapping[str, tuple[tuple[str, ...], ...]] = {
+    "huggingface": (("enc_ffn",), ("dec_ffn",)),
+    "marian": (FEEDFORWARDS,),
+    "npz": (FEEDFORWARDS,),
+}
+"""By format, the stacks whose layers all have as many hidden units; in the others each layer has its own number."""
+BYTES = (1, 2, 4)
+"""What a weight may take."""
+OF_WEIGHTS = (".safetensors", ".bin", ".onnx", ".data", ".npz")
+"""Ends of the names of files with weights; Firefox's, and ONNX's large ones, are among them."""
+SPEED = SpeedSettings(batch_sizes=(1, 16), sentences=1, repeats=5, beam=1, length_penalty=0.0)
+"""Costs are those in batches of the largest size."""
+SENTENCES = {1: 8, 16: 48}
+"""How many sentences are translated, in batches of each size."""
+
+
+class Costs:
+    """Costs of one model's heads and hidden units in a format."""
+
+    def __init__(self, place: Workplace, model: Encoder, wish: Wish, device: torch.device) -> None:
+        """wish: says what may go, and the format. The dev split must have been answered."""
+        self.place, self.model, self.wish, self.device = place, model, wish, device
+
+    def counts(self, place: Place) -> bool:
+        """Whether a head or unit that is gone saves anything."""
+        return place[0] in FEEDFORWARDS or self.wish.format in HEADS_GO
+
+    @cached_property
+    def whole_bytes(self) -> int:
+        """Bytes of the weights of the whole model in the format."""
+        with tempfile.TemporaryDirectory() as folder:
+            out = Path(folder) / "exported"
+            export_any(self.place.baseline, out, self.wish.format, **self.wish.options)
+            return weights_in(out)
+
+    def bytes(self, place: Place) -> float:
+        """Bytes of one head or unit of a sub-layer."""
+        if not self.counts(place):
+            return 0.0
+        part = self.parts[place]
+        output, groups = output_of(part)
+        assert isinstance(part, FeedForwardPart | SelfAttention | CrossAttention)
+        maps: nn.Module = part.feedforward if isinstance(part, FeedForwardPart) else part.attention
+        own = sum(value.numel() for value in maps.parameters()) - (0 if output.bias is None else output.bias.numel())
+        whole = sum(value.numel() for value in self.model.parameters())
+        # The beginning of a small model's file is as long as its weights.
+        each = min(BYTES, key=lambda number: abs(number - self.whole_bytes / whole))
+        return own / groups * each
+
+    def megabytes_of(self, model: Encoder) -> float:
+        """Megabytes that a model with fewer heads or units takes."""
+        left = parts_at(model, self.wish.kinds)
+        gone = {place: output_of(part)[1] - output_of(left[place])[1] for place, part in self.parts.items()}
+        return (self.whole_bytes - sum(number * self.bytes(place) for place, number in gone.items())) / MEGABYTE
+
+    def time(self, place: Place) -> float:
+        """The time of one head or unit of a sub-layer, as a share of that of the whole model."""
+        return self.times.get(place[0], 0.0)
+
+    @cached_property
+    def parts(self) -> dict[Place, SubLayer]:
+        """The sub-layers that may lose some."""
+        return {place: part for place, part in parts_at(self.model, self.wish.kinds).items() if output_of(part)[1]}
+
+    @cached_property
+    def times(self) -> dict[str, float]:
+        """By kind, the time of a head or unit: what is saved without half of them in all layers, shared among these."""
+        halves, gone = dict[str, Encoder](), dict[str, int]()
+        for kind in self.wish.kinds:
+            sizes = [output_of(part)[1] for place, part in self.parts.items() if place[0] == kind]
+            if self.counts((kind, 0)) and any(size > 1 for size in sizes):
+                stays = [[number < size - size // 2 for number in range(size)] for size in sizes]
+                halves[kind], gone[kind] = prune(self.model, {kind: stays}), sum(size // 2 for size in sizes)
+        return {kind: max(0.0, 1 - 1 / speed) / gone[kind] for kind, (speed, *_) in self.speeds(halves).items()}
+
+    def speeds(
+        self, models: Mapping[str, Encoder], size: int = max(SPEED.batch_sizes)
+    ) -> dict[str, tuple[float, float, float]]:
+        """How many times as fast as the whole model each of others is, and the least and most of all rounds.
+
+        It is the ratio of the fastest rounds, which another process on the machine slowed least.
+
+        size: sentences at once. All translate to the same lengths, in CTranslate2 if that is the format, or else in our
+        own search.
+        """
+        with tempfile.TemporaryDirectory() as folder, torch.inference_mode():
+            named = {"": self.model, **models}
+            batches = self.batches(size)
+            work = {name: self.translating(model, batches, Path(folder) / f"{name}.") for name, model in named.items()}
+            for translate in work.values():
+                translate()
+            clock = process_time if self.device.type == "cpu" else clock_of(self.device)
+            seconds = rounds(work, SPEED.repeats, clock)
+        found = {}
+        for name in models:
+            ratios = [slow / fast for slow, fast in zip(seconds[""], seconds[name], strict=True)]
+            found[name] = min(seconds[""]) / min(seconds[name]), min(ratios), max(ratios)
+        return found
+
+    def translating(self, model: Encoder, batches: Sequence[TimedBatch], folder: Path) -> Callable[[], object]:
+        """A function that lets a model answer some sentences of the dev split."""
+        if self.wish.format != "ctranslate2":
+            return partial(translate_all, model, batches, SPEED)
+        assert isinstance(model, Transformer)
+        folder.mkdir()
+        vocabularies = load_vocabularies(self.place.bpe, model)
+        return timed_in_ctranslate2(model, vocabularies, batches, folder, self.wish.quantization)
+
+    def batches(self, size: int) -> list[TimedBatch]:
+        """The sentences, so many at once, and how long the whole model's translations are."""
+        source = Tokens(self.place.tokens("dev", SIDES[0]))
+        most = min(SENTENCES.get(size, size), len(source))
+        settings = SPEED.model_copy(update={"sentences": most})
+        return source_batches(source, self.model, settings, min(most, size), self.device)
+
+
+def weights_in(folder: Path) -> int:
+    """Bytes of all files with weights in an exported folder."""
+    return sum(
+        path.stat().st_size
+        for path in folder.iterdir()
+        if path.suffix in OF_WEIGHTS and not path.name.startswith("lex")
+    )
+
+
+def timed_in_ctranslate2(
+    model: Transformer,
+    vocabularies: tuple[Vocabulary, Vocabulary],
+    batches: Sequence[TimedBatch],
+    folder: Path,
+    quantization: str,
+) -> Callable[[], None]:
+    """A function in which CTranslate2 translates batches on one core, greedily, to their prescribed lengths."""
+    import ctranslate2  # may not be installed
+
+    write_ctranslate2(model, vocabularies, folder, quantization)
+    translator = ctranslate2.Translator(str(folder), compute_type="default", inter_threads=1, intra_threads=1)
+    ends = [vocabulary.subword(EOS) for vocabulary in vocabularies]
+    # It adds EOS to a source itself, unless source and target have different ones.
+    cut = 0 if ends[0] != ends[1] else 1
+    named = [
+        [
+            [vocabularies[0].subword(int(i)) for i in ids[real][: int(real.sum()) - cut]]
+            for ids, real in zip(batch.source, batch.mask, strict=True)
+        ]
+        for batch in batches
+    ]
+
+    def translate() -> None:
+        for sources, batch in zip(named, batches, strict=True):
+            length = max(1, batch.subwords)
+            translator.translate_batch(sources, beam_size=1, min_decoding_length=length, max_decoding_length=length)
+
+    return translate

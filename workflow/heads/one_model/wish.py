@@ -1,0 +1,211 @@
+"""What `heads prune` is asked for."""
+
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+from heads.base.files import UserError
+from heads.base.names import FEEDFORWARDS, SCOPES, SPLITS
+from heads.model.shape import shape_of
+from heads.one_model.workplace import STUDIED
+from heads.pruning.closed_form import SHARES as SHARES_OF_UNITS
+from heads.pruning.closed_form import fewest_units
+
+SHARES = (0.75, 0.5, 0.375, 0.25, 0.125)
+"""Shares of all heads to try in turn, largest first, if the flags say how much may be lost."""
+GATES, SURGEON = WAYS = ("gates", "surgeon")
+"""Ways to choose heads: by gates, beside a control that trains for as long, or in closed form before any training."""
+HEADS_GO = ("folder", "onnx")
+"""Formats in which the weights of heads that are gone are gone; in the others they are zeros."""
+PARTS = {"all": "all", "encoder": "enc_self"}
+"""Names that --keep accepts, and the scope of heads that go."""
+FLAGS = (*("keep", "loss", "feedforward", "faster", "megabytes", "by", "minutes", "updates", "format", "quantization"),)
+"""The flags of which a wish is made."""
+MINUTES, UPDATES = 10.0, 400
+"""How long a model is fine-tuned if that is not said: one cut down by the surgeon, and one with gates."""
+STEP = 64
+"""Hidden units go in steps of this number, for which engines have fast products; in narrow models one by one."""
+
+
+@dataclass(frozen=True)
+class Wish:
+    """The size asked for: `keep` heads of a scope, or the fewest that lose at most `loss` against the control."""
+
+    scope: str
+    keep: int | None
+    loss: float | None
+    updates: int
+    by: str = GATES
+    """GATES, or SURGEON, in closed form."""
+    units: int | None = None
+    """Hidden units to keep in an average feed-forward network; None: all."""
+    units_percent: float | None = None
+    """The same in percent of what it has now; `fitted` turns it into a number."""
+    minutes: float = 0.0
+    """How long the model is fine-tuned that the surgeon cut down."""
+    faster: float | None = None
+    """How many times as fast as the whole model it is to be."""
+    megabytes: float | None = None
+    """The most that its weights may take."""
+    format: str = "folder"
+    """The format that counts."""
+    quantization: str = "float32"
+
+    @property
+    def asked(self) -> dict[str, object]:
+        """All that a pruning must have been asked for to be gone on with; gates may choose another number of heads."""
+        return {"updates": self.updates} if self.by == GATES else asdict(self)
+
+    @property
+    def options(self) -> dict[str, str]:
+        """How its format is written."""
+        return {"quantization": self.quantization} if self.format == "ctranslate2" else {}
+
+    @property
+    def read_first(self) -> tuple[str, ...]:
+        """The splits that have to be answered before heads are chosen."""
+        return SPLITS if self.by == GATES else (STUDIED, *SPLITS[1:])
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The kinds of attention, and the feed-forward stacks, that lose heads or units."""
+        any_size = self.faster is not None or self.megabytes is not None
+        heads = self.keeps_a_number or (any_size and self.format in HEADS_GO)
+        units = self.units is not None or self.units_percent is not None or any_size
+        return (*(SCOPES[self.scope] if heads else ()), *(FEEDFORWARDS if units else ()))
+
+    @property
+    def keeps_a_number(self) -> bool:
+        """Whether the number of heads to keep is given or tried, and not left to other limits."""
+        return self.keep is not None or self.loss is not None
+
+    def too_much(self, megabytes: float, speed: float) -> str:
+        """The sentence that no model is that small and fast; given is how small and fast one can be."""
+        fast = f" and about {speed:.1f} times as fast" if self.faster is not None else ""
+        return (
+            f"No model has all that was asked for: in the format {self.format} it can take {megabytes:.1f} MB{fast} "
+            "at best, with no limit on heads and units: ask for less."
+        )
+
+    def sizes(self, heads: int) -> list[int]:
+        """The numbers of heads to try, largest first. Raises UserError unless a head stays and another one goes."""
+        if heads < 2:
+            raise UserError("The model has fewer than two heads in that scope: give one with a head that can go.")
+        if self.keep is None and self.loss is None:
+            return [heads]
+        if self.keep is None:
+            return [*dict.fromkeys(min(heads - 1, max(1, round(share * heads))) for share in SHARES)]
+        if not 0 < self.keep < heads:
+            raise UserError(
+                f"--keep {self.keep} is not possible, as of the {heads} heads in that scope at least one has to stay "
+                f"and one has to go: give 1 to {heads - 1}."
+            )
+        return [self.keep]
+
+
+def wish_of(
+    *,
+    keep: str | None = None,
+    loss: float | None = None,
+    feedforward: str | None = None,
+    faster: float | None = None,
+    megabytes: float | None = None,
+    by: str = SURGEON,
+    minutes: float | None = None,
+    updates: int | None = None,
+    format: str = "folder",
+    quantization: str = "float32",
+) -> Wish:
+    """The wish that the flags express.
+
+    Raises UserError for an invalid --keep, for numbers not above 0, and for flags that do not go together.
+    """
+    of_surgeon = {"--feedforward": feedforward, "--faster": faster, "--megabytes": megabytes}
+    given = [flag for flag, value in of_surgeon.items() if value is not None]
+    if keep is None and loss is None and not given:
+        raise UserError("The size is missing: give --keep, --loss, --feedforward, --faster or --megabytes.")
+    if given and (by == GATES or loss is not None):
+        raise UserError(f"{given[0]} does not go with --loss, nor with --by gates: remove one of them.")
+    if loss is not None and not 0 < loss < math.inf:
+        raise UserError(f"--loss {loss} is not above 0: give the BLEU that may be lost, such as 0.5.")
+    if faster is not None and not 1 < faster < math.inf:
+        raise UserError(f"--faster {faster:g} is not above 1: give a number such as 1.3.")
+    if megabytes is not None and not 0 < megabytes < math.inf:
+        raise UserError(f"--megabytes {megabytes:g} is not above 0: give the most that the weights may take.")
+    if minutes is not None and (by == GATES or not 0 <= minutes < math.inf):
+        raise UserError(f"--minutes {minutes:g} is not possible: give 0 or more, or, with --by gates, --updates.")
+    if updates is not None and (by != GATES or updates < 1):
+        raise UserError(f"--updates {updates} is not possible: give 1 or more with --by gates, or else --minutes.")
+    scope, number = _kept(keep)
+    units, percent = _units(feedforward)
+    return Wish(
+        scope,
+        number,
+        loss,
+        UPDATES if updates is None else updates,
+        by,
+        units,
+        percent,
+        0.0 if by == GATES else MINUTES if minutes is None else minutes,
+        faster,
+        megabytes,
+        format,
+        quantization,
+    )
+
+
+def _kept(keep: str | None) -> tuple[str, int | None]:
+    """The scope and number of --keep; all heads and no number if it is not given."""
+    if keep is None:
+        return "all", None
+    part, _, number = keep.rpartition("=")
+    if (part or "all") not in PARTS or not number.isdecimal():
+        raise UserError(f"--keep {keep} is not a number of heads such as 24 or encoder=12.")
+    return PARTS[part or "all"], int(number)
+
+
+def _units(feedforward: str | None) -> tuple[int | None, float | None]:
+    """The number or the percentage of --feedforward."""
+    if feedforward is None:
+        return None, None
+    if not re.fullmatch(r"\d+|\d+(\.\d+)?%", feedforward, re.ASCII):
+        raise UserError(f"--feedforward {feedforward} is not a number of hidden units such as 1024 or 67%.")
+    if feedforward.endswith("%"):
+        return None, float(feedforward[:-1])
+    return int(feedforward), None
+
+
+def fitted(wish: Wish, folder: Path) -> Wish:
+    """The wish with a number of units in place of a percentage of those of the model of a folder.
+
+    Raises UserError if the model's layers cannot have as few or as many units as asked for.
+    """
+    shape = shape_of(folder)
+    layers = [units for stack in FEEDFORWARDS for units in shape.units(stack)]
+    if wish.units_percent is not None:
+        wish = replace(wish, units=round(wish.units_percent / 100 * sum(layers) / len(layers)))
+    if wish.units is not None:
+        total_of_units(layers, wish.units)
+    wish.sizes(len(shape.heads(SCOPES[wish.scope])))
+    return wish
+
+
+def step_of(units: int) -> int:
+    """In what steps the hidden units of a feed-forward network go."""
+    return STEP if units >= SHARES_OF_UNITS * STEP else 1
+
+
+def total_of_units(layers: Sequence[int], average: int) -> int:
+    """How many hidden units of layers with so many are kept, if a layer is to have an average number, in whole steps.
+
+    Raises UserError if that is no fewer than there are, or fewer than layers are cut down to.
+    """
+    most, step = sum(layers), step_of(max(layers))
+    least = sum(units - (units - fewest_units(units)) // step * step for units in layers)
+    total = most - (most - average * len(layers)) // step * step
+    if not least <= total < most:
+        fewest, many = -(-least // len(layers)), (most - step) // len(layers)
+        raise UserError(f"--feedforward {average} is not possible: give {fewest} to {many}.")
+    return total

@@ -1,0 +1,73 @@
+"""Pick how many heads or hidden units each sub-layer keeps: the least loss within a size, by integer programming.
+
+A ladder has what the whole model loses with each number of heads or units, a rung, in one sub-layer, all others being
+whole. The sum of one rung of each ladder stands for the loss of the model with all of them at once.
+"""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from heads.model.prefixes import Place
+from heads.pruning.selection import solved
+
+Ladder = Mapping[int, float]
+"""The loss by the number of heads or units that a sub-layer keeps."""
+TOLERANCE = 1e-9
+"""Of a budget, as the solver's own is absolute."""
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """Limits of what all sub-layers together may cost."""
+
+    cost: Callable[[Place], float]
+    """Of one head or unit of a sub-layer."""
+    least: float
+    most: float
+
+
+def picked(
+    ladders: Mapping[Place, Ladder], budgets: Sequence[Budget], together: Collection[Collection[Place]] = ()
+) -> dict[Place, int] | None:
+    """One rung of each ladder, with the least sum of losses within all budgets (CBC); None if no rungs fit them.
+
+    together: groups of sub-layers which all keep the same number; their ladders must have the same rungs.
+    """
+    import pulp  # here, as it takes a third of a second
+
+    first = {place: group_first for group in together for group_first in [min(group)] for place in group}
+    problem = pulp.LpProblem("rungs", pulp.LpMinimize)
+    own = {
+        (place, number): problem.add_variable(f"x{which}_{number}", cat="Binary")
+        for which, (place, ladder) in enumerate(ladders.items())
+        if first.get(place, place) == place
+        for number in ladder
+    }
+    chosen = {
+        (place, number): own[first.get(place, place), number] for place, ladder in ladders.items() for number in ladder
+    }
+    worst = max((abs(loss) for ladder in ladders.values() for loss in ladder.values()), default=0) or 1.0
+    problem += pulp.lpSum(ladders[place][number] / worst * one for (place, number), one in chosen.items())
+    for budget in budgets:
+        # The solver's tolerances are absolute, so costs are scaled to at most 1.
+        most = max(budget.cost(place) * max(ladder) for place, ladder in ladders.items()) or 1.0
+        total = pulp.lpSum(budget.cost(place) * number / most * one for (place, number), one in chosen.items())
+        problem += total >= budget.least / most - TOLERANCE
+        problem += total <= budget.most / most + TOLERANCE
+    for place, ladder in ladders.items():
+        if first.get(place, place) == place:
+            problem += pulp.lpSum(own[place, number] for number in ladder) == 1
+    if not solved(problem):
+        return None
+    return {place: number for (place, number), one in chosen.items() if one.value() > 0.5}
+
+
+def interpolated(ladder: Ladder, step: int) -> dict[int, float]:
+    """A ladder with a rung at every `step` down from its highest, losses on straight lines between those measured."""
+    lowest, highest = min(ladder), max(ladder)
+    places = [*range(highest, lowest - 1, -step)]
+    known = sorted(ladder)
+    losses = np.interp(places, known, [ladder[number] for number in known])
+    return dict(zip(places, losses.tolist(), strict=True))
