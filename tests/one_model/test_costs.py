@@ -72,7 +72,7 @@ def counted(costs: Costs, of: Mapping[str, float]) -> Callable[..., Any]:
         heads = sum(of[kind] * sum(map(len, shape.live_heads[kind])) for kind in ATTENTIONS)
         return 1 + heads + sum(of[kind] * sum(shape.units(kind)) for kind in FEEDFORWARDS)
 
-    def speeds(models: Mapping[str, Encoder], *_: int) -> dict[str, tuple[float, float, float]]:
+    def speeds(models: Mapping[str, Encoder], *_: int, **__: int) -> dict[str, tuple[float, float, float]]:
         return {name: (time(costs.model) / time(model),) * 3 for name, model in models.items()}
 
     return speeds
@@ -104,7 +104,7 @@ def test_a_model_that_is_to_be_faster_is_timed_and_cut_down_until_it_is(
     surgery = surgery_of(place, faster=1.5)
     speeds, timed = counted(surgery.costs, TIMES), []
 
-    def measured(models: Mapping[str, Encoder], *_: int) -> dict[str, tuple[float, float, float]]:
+    def measured(models: Mapping[str, Encoder], *_: int, **__: int) -> dict[str, tuple[float, float, float]]:
         found = speeds(models)
         if "smaller" in models:
             found = {name: (ratios[0] / slower_than_expected,) * 3 for name, ratios in found.items()}

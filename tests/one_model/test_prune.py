@@ -125,7 +125,7 @@ def test_a_run_that_was_stopped_goes_on_and_ends_with_the_same_model(
 def test_what_another_wish_left_is_not_gone_on_with(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
     Workplace(model.parent / ".small.unfinished", {"model": "another"})
     assert pruned(model, "--keep", "9") == 1
-    told = ".small.unfinished was left by a pruning of another model, text, language, way or number of updates"
+    told = ".small.unfinished was left by a pruning of another model, text, language or size, or by another way"
     assert told in capsys.readouterr().err
 
 

@@ -102,15 +102,17 @@ class Costs:
         return {kind: max(0.0, 1 - 1 / speed) / gone[kind] for kind, (speed, *_) in self.speeds(halves).items()}
 
     def speeds(
-        self, models: Mapping[str, Encoder], size: int = max(SPEED.batch_sizes)
+        self, models: Mapping[str, Encoder], size: int = max(SPEED.batch_sizes), repeats: int = SPEED.repeats
     ) -> dict[str, tuple[float, float, float]]:
         """How many times as fast as the whole model each of others is, and the least and most of all rounds.
 
         It is the ratio of the fastest rounds, which another process on the machine slowed least.
 
-        size: sentences at once. All translate to the same lengths, in CTranslate2 if that is the format, or else in our
-        own search.
+        size: sentences at once. repeats: rounds. All translate to the same lengths, in CTranslate2 if that is the
+        format, or else in our own search.
         """
+        if not models:
+            return {}
         with tempfile.TemporaryDirectory() as folder, torch.inference_mode():
             named = {"": self.model, **models}
             batches = self.batches(size)
@@ -118,7 +120,7 @@ class Costs:
             for translate in work.values():
                 translate()
             clock = process_time if self.device.type == "cpu" else clock_of(self.device)
-            seconds = rounds(work, SPEED.repeats, clock)
+            seconds = rounds(work, repeats, clock)
         found = {}
         for name in models:
             ratios = [slow / fast for slow, fast in zip(seconds[""], seconds[name], strict=True)]

@@ -49,11 +49,8 @@ def report_lines(
     """
     heads = heads_of(place.baseline, wish.scope)
     sentences = len(read_lines(place.text("test", SIDES[0])))
-    whole = (
-        f"{lost.control:.1f} with all heads after the same training"
-        if needs_control(place, wish)
-        else "100 for the whole model"
-    )
+    same = "with all heads after the same training" if needs_control(place, wish) else "for the whole model"
+    whole = f"{lost.control:.1f} {same}"
     against = AGAINST[lost.metric]
     if lost.tokeniser not in (AUTO, DEFAULT_TOKENISER):
         against = against.replace("BLEU", f"BLEU ({lost.tokeniser})")

@@ -156,7 +156,7 @@ class Surgery:
             budgets += [self.of_units(round(share * sum(units) / len(units)))] if units else []
             if numbers := picked(self.rungs, budgets, self.together):
                 models[str(share)] = self.of_numbers(numbers)
-        speeds, losses = self.costs.speeds(models), self.lost(models)
+        speeds, losses = self.costs.speeds(models, repeats=2), self.lost(models)
         for name, model in models.items():
             left = {kind: sum(map(len, model.shape.live_heads[kind])) for kind in ATTENTIONS if kind in self.wish.kinds}
             own = [number for kind in FEEDFORWARDS if kind in self.wish.kinds for number in model.shape.units(kind)]

@@ -46,7 +46,7 @@ class Workplace:
         wanted = json.loads(json.dumps(asked))
         if (folder / ASKED).is_file() and read_json(folder / ASKED) != wanted:
             raise UserError(
-                f"{folder} was left by a pruning of another model, text, language, way or number of updates: "
+                f"{folder} was left by a pruning of another model, text, language or size, or by another way: "
                 "finish that one, or delete the folder."
             )
         folder.mkdir(parents=True, exist_ok=True)
