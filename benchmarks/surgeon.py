@@ -1,0 +1,107 @@
+"""What is left of a translator that the surgeon cuts down, before any training, and what importance leaves instead.
+
+Run: PYTHONPATH=workflow python benchmarks/surgeon.py MODEL TEXT test.en.gz test.pt.gz --keep encoder=24 encoder=14
+--feedforward 67%. TEXT is read in closed form; the model's greedy translations of the test text are scored by BLEU and
+chrF against the references. Each size is a model of its own; with --keep and --feedforward there are both kinds. The
+same numbers of heads are also masked, those with the least first-order importance in all layers: nothing is refitted.
+"""
+
+import argparse
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import sacrebleu
+import torch
+
+from heads.analysis.ablation import gates_without
+from heads.analysis.importance import importance_rows
+from heads.analysis.masking import EncodedText, answers_of
+from heads.base.files import read_lines
+from heads.base.names import ATTENTIONS, SCOPES
+from heads.model.encoder import Encoder
+from heads.model.sublayers import Gates
+from heads.one_model.surgery import SEARCH, Surgery, studied
+from heads.one_model.wish import Wish, fitted, wish_of
+from heads.one_model.workplace import STUDIED, Workplace, splits_for
+from heads.text.encoding import opened, vocabulary_of
+from heads.text.vocabulary import Tokens
+from heads.translation.model_folder import VOCABULARIES
+from heads.translation.opening import opened as opened_model
+
+CPU = torch.device("cpu")
+ALL = SEARCH.model_copy(update={"sentences": 0})
+
+
+def report(line: str) -> None:
+    """Say what is being done."""
+    print(line, file=sys.stderr, flush=True)
+
+
+def scored(model: Encoder, text: EncodedText, gates: Gates | None = None) -> tuple[float, float]:
+    """BLEU and chrF of a model's greedy translations."""
+    answer, references, _ = answers_of(model, CPU, text, ALL)
+    found, wanted = list(answer(gates)), [list(references)]
+    return sacrebleu.corpus_bleu(found, wanted).score, sacrebleu.corpus_chrf(found, wanted).score
+
+
+def rows(place: Workplace, wishes: list[Wish], text: EncodedText) -> Iterator[tuple[object, ...]]:
+    """A row for the whole model and for each wish: way, heads of each kind, units in an average layer, scores."""
+    surgeries: dict[tuple[str, ...], Surgery] = {}
+    for wish in wishes:
+        surgery = surgeries.setdefault(wish.kinds, Surgery(place, wish, CPU, report))
+        surgery.wish = wish
+        if wish is wishes[0]:
+            yield "whole", *size_of(surgery.model), *scored(surgery.model, text)
+        small = surgery.as_fast_as_asked(wish.keep or 0)
+        yield "surgeon", *size_of(small), *scored(small, text)
+        if wish.keep is not None and wish.units is None:
+            batches = (batch for _, batch in surgery.pairs(STUDIED).in_order(1024))
+            measured = importance_rows(surgery.model, batches, label_smoothing=0.0)
+            importance = {
+                (str(row["attention"]), int(row["layer"]), int(row["head"])): float(row["importance"])
+                for row in measured
+                if row["form"] == "example" and row["attention"] in SCOPES[wish.scope]
+            }
+            gone = sorted(importance, key=lambda head: importance[head])[: len(importance) - wish.keep]
+            masked = scored(surgery.model, text, gates_without(surgery.model, gone))
+            whole = zip(ATTENTIONS, size_of(surgery.model), strict=False)
+            left = [number - sum(head[0] == kind for head in gone) for kind, number in whole]
+            yield "importance, masked", *left, size_of(small)[-1], *masked
+
+
+def size_of(model: Encoder) -> tuple[int, ...]:
+    """How many heads of each kind a model has, and units in an average layer."""
+    shape = model.shape
+    units = [number for stack in ("enc_ffn", "dec_ffn") for number in shape.units(stack)]
+    return (*(sum(map(len, of_kind)) for of_kind in shape.live_heads.values()), round(sum(units) / len(units)))
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("model")
+    parser.add_argument("text", type=Path, help="text to read in closed form")
+    parser.add_argument("source", type=Path, help="test text, plain or gzipped")
+    parser.add_argument("reference", type=Path)
+    parser.add_argument("--keep", nargs="*", default=[None], help="numbers of heads, such as 24 or encoder=12")
+    parser.add_argument("--feedforward", nargs="*", default=[None])
+    arguments = parser.parse_args()
+    lines = read_lines(arguments.text)
+    with TemporaryDirectory() as folder, opened_model(arguments.model) as model:
+        place, splits = Workplace(Path(folder), {}), splits_for(model, lines, 10000, report)
+        place.lay_out(model)
+        place.answer({STUDIED: studied(splits["train"]), "dev": splits["dev"]}, CPU, report)
+        source, target = (place.bpe / name for name in VOCABULARIES)
+        tokens = Tokens.of(*vocabulary_of(source).arrays(read_lines(arguments.source)))
+        text = EncodedText(tokens, read_lines(arguments.reference), opened(target))
+        sizes = [(keep, units) for keep in arguments.keep for units in arguments.feedforward]
+        wishes = [fitted(wish_of(keep=keep, feedforward=units, minutes=0.0), place.baseline) for keep, units in sizes]
+        print("way\tenc_self\tdec_self\tdec_enc\tunits\tBLEU\tchrF")
+        for way, *size, bleu, chrf in rows(place, wishes, text):
+            print(way, *size, f"{bleu:.2f}", f"{chrf:.2f}", sep="\t", flush=True)
+
+
+if __name__ == "__main__":
+    main()
