@@ -64,6 +64,14 @@ def test_what_heads_and_units_weigh_is_what_files_lose(place: Workplace, tmp_pat
     assert lost > 1000
 
 
+def test_heads_weigh_nothing_in_a_format_that_keeps_zeros_in_their_place(place: Workplace) -> None:
+    pytest.importorskip("ctranslate2")
+    for form, saves in (("folder", True), ("ctranslate2", False)):
+        costs = surgery_of(place, keep=9, megabytes=1.0, format=form).costs
+        assert (costs.bytes(("dec_enc", 0)) > 0) == saves
+        assert costs.bytes(("enc_ffn", 0)) > 0
+
+
 def counted(costs: Costs, of: Mapping[str, float]) -> Callable[..., Any]:
     """Speeds of models that take so much time for each head or unit of a kind, and 1 for all else."""
 

@@ -61,7 +61,7 @@ def test_a_projection_that_does_not_learn_gives_its_states_the_same_gradient() -
 @pytest.fixture
 def teacher(tiny_model: Callable[..., Transformer]) -> Transformer:
     """A model that is sure of its answers, with the vocabularies of the training's model."""
-    model = tiny_model().float()
+    model = tiny_model(dropout=0.4, attention_dropout=0.4).float()
     with torch.no_grad():
         model.projection.weight.mul_(8)
     return model.train()
