@@ -21,6 +21,7 @@ from few_heads import FIRST_WORD, TRANSLATIONS, WORDS, expected, hand_made, sent
 from heads.__main__ import main
 from heads.base.files import read_lines, write_lines, write_text, write_tsv
 from heads.base.names import ATTENTIONS
+from heads.base.provenance import provenance
 from heads.config.trainings import BpeSettings
 from heads.model.checkpoint import load_tensors
 from heads.model.folder import save_folder
@@ -154,7 +155,7 @@ def known_model(**changes: Any) -> Transformer:
 def save(model: Transformer, folder: Path, **facts: Any) -> Path:
     """Write a model the way training does."""
     told = {"updates": UPDATES_BEFORE, "total_updates": UPDATES_BEFORE, "dev_loss": 0.5, **facts}
-    save_folder(model, folder, told, {"commit": "0" * 40, "seed": 5})
+    save_folder(model, folder, told, {**provenance(), "commit": "0" * 40, "changed_since_commit": False, "seed": 5})
     return folder
 
 

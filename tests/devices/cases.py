@@ -14,6 +14,8 @@ OF_LABELS = (
     *("lrp", "maps", "masked", "masking_curve", "roles", "selected", "speed"),
 )
 OF_VECTORS = ("ablation", "confidence", "gates", "inspect", "prune")
+SURGEON: dict[str, Any] = {"sentences": 60, "by": "surgeon", "updates": None, "minutes": 0}
+IN_EIGHT_BITS = {"megabytes": 9, "format": "ctranslate2", "quantization": "int8"}
 EVERYTHING: dict[str, Any] = {
     "references": f"{FOLDER}/texts/test.target.txt",
     "trees": f"{FOLDER}/trees.conllu",
@@ -61,9 +63,11 @@ CASES: dict[str, Case] = {
     "lrp of a student": Case("lrp", STUDENT, settings={"lrp": {"rules": ["z-plus"]}}),
     "prune": Case("prune", flags={"sentences": 60}, alike=False),
     "prune to a loss": Case("prune", LABELS, flags={"keep": None, "loss": 200}, alike=False),
-    "prune by surgeon": Case("prune", flags={"sentences": 60, "by": "surgeon", "feedforward": 3}, alike=False),
-    "prune vectors by surgeon": Case("prune", VECTORS, flags={"by": "surgeon"}, alike=False),
-    "prune labels by surgeon": Case("prune", LABELS, flags={"by": "surgeon", "keep": 3}, alike=False),
+    "prune by surgeon": Case("prune", flags={**SURGEON, "feedforward": 3, "minutes": 0.005}, alike=False),
+    "prune to be faster": Case("prune", flags={**SURGEON, "keep": None, "faster": 1.0001}, alike=False),
+    "prune to a size": Case("prune", flags={**SURGEON, **IN_EIGHT_BITS, "keep": None}, alike=False),
+    "prune vectors by surgeon": Case("prune", VECTORS, flags={**SURGEON, "minutes": 0.005}, alike=False),
+    "prune labels by surgeon": Case("prune", LABELS, flags={**SURGEON, "minutes": 0.005}, alike=False),
     "translate": Case("translate", flags={"batch_tokens": 12, "max_subwords": 3, "references": f"{FOLDER}/three"}),
     "translate greedily": Case("translate", flags={"beam": 1}),
     "translate by a shortlist": Case("translate", STUDENT),

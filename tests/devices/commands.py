@@ -135,7 +135,7 @@ def _inspected(at: Place, out: Path) -> Flags:
 
 
 def _pruned(at: Place, out: Path) -> Flags:
-    own = {"keep": 3, "updates": 2, "settings": None}
+    own = {"keep": 3, "by": "gates", "updates": 2, "settings": None}
     return {"": (_opened(at), at.folder / "text.txt"), "output": out / "small", **own}
 
 

@@ -11,8 +11,9 @@ import torch
 
 from heads.analysis import speed
 from heads.analysis.lrp import steps
+from heads.base.names import ATTENTIONS, FEEDFORWARDS
 from heads.config.analyses import CausalSettings
-from heads.one_model import measuring, shrinking
+from heads.one_model import costs, measuring, prune_report, wish
 from heads.training import cross_entropy, devices
 from heads.training.loop import Training
 
@@ -59,5 +60,10 @@ def small_measures(monkeypatch: pytest.MonkeyPatch) -> None:
     """Less of what `inspect` and `prune` do a fixed number of times."""
     monkeypatch.setattr(measuring, "CausalSettings", lambda updates: CausalSettings(updates=2))
     monkeypatch.setattr(measuring, "RANDOM_DRAWS", 1)
-    monkeypatch.setattr(shrinking, "SHARES", (0.5,))
-    monkeypatch.setattr(shrinking, "SPEED", shrinking.SPEED.model_copy(update={"batch_sizes": (2,), "sentences": 2}))
+    monkeypatch.setattr(wish, "SHARES", (0.5,))
+    once = costs.SPEED.model_copy(update={"batch_sizes": (2,), "repeats": 2})
+    for module in (costs, prune_report):
+        monkeypatch.setattr(module, "SPEED", once)
+    monkeypatch.setattr(costs, "SENTENCES", {2: 2, 16: 2})
+    # What so few sentences take says nothing.
+    monkeypatch.setattr(costs.Costs, "times", dict.fromkeys((*ATTENTIONS, *FEEDFORWARDS), 0.01))

@@ -113,7 +113,7 @@ def test_a_model_that_is_to_be_faster_is_timed_and_cut_down_until_it_is(
     speeds, timed = counted(surgery.costs, TIMES), []
 
     def measured(models: Mapping[str, Encoder], *_: int, **__: int) -> dict[str, tuple[float, float, float]]:
-        found = speeds(models)
+        found: dict[str, tuple[float, float, float]] = speeds(models)
         if "smaller" in models:
             found = {name: (ratios[0] / slower_than_expected,) * 3 for name, ratios in found.items()}
             timed.append(found["smaller"][0])

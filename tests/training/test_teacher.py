@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import Tensor
 
 from heads.model.linear import Linear
 from heads.model.transformer import Transformer
@@ -91,14 +91,14 @@ def test_it_comes_closer_to_its_teacher_which_stays(
     training = taught(new_training, teacher)
     before = {name: value.clone() for name, value in teacher.state_dict().items()}
     members = training.pairs.index
-    losses = [float(training.step(members)["loss"]) for _ in range(12)]  # type: ignore[arg-type]
+    losses = [float(training.step(members)["loss"]) for _ in range(12)]
     assert losses[-1] < 0.8 * losses[0]
     assert training.teacher is not None
     for name, value in training.teacher.state_dict().items():
         assert torch.equal(value, before[name]), name
 
 
-def taught(new_training: Callable[..., Training], teacher: nn.Module) -> Training:
+def taught(new_training: Callable[..., Training], teacher: Transformer) -> Training:
     """A training like any other, but with a teacher."""
     made: Any = new_training()
-    return Training(made.model, made.pairs, made.plan, None, teacher)  # type: ignore[arg-type]
+    return Training(made.model, made.pairs, made.plan, None, teacher)

@@ -13,6 +13,7 @@ from heads.analysis.speed import MEGABYTE, TimedBatch, clock_of, rounds, source_
 from heads.base.names import FEEDFORWARDS, SIDES
 from heads.config.analyses import SpeedSettings
 from heads.model.encoder import Encoder
+from heads.model.folder import WEIGHTS
 from heads.model.head_removal import prune
 from heads.model.prefixes import Place
 from heads.model.sublayers import CrossAttention, FeedForwardPart, SelfAttention, SubLayer
@@ -56,6 +57,8 @@ class Costs:
     @cached_property
     def whole_bytes(self) -> int:
         """Bytes of the weights of the whole model in the format."""
+        if self.wish.format == "folder":
+            return (self.place.baseline / WEIGHTS).stat().st_size
         with tempfile.TemporaryDirectory() as folder:
             out = Path(folder) / "exported"
             export_any(self.place.baseline, out, self.wish.format, **self.wish.options)
@@ -116,7 +119,10 @@ class Costs:
         with tempfile.TemporaryDirectory() as folder, torch.inference_mode():
             named = {"": self.model, **models}
             batches = self.batches(size)
-            work = {name: self.translating(model, batches, Path(folder) / f"{name}.") for name, model in named.items()}
+            work = {
+                name: self.translating(model, batches, Path(folder) / str(number))
+                for number, (name, model) in enumerate(named.items())
+            }
             for translate in work.values():
                 translate()
             clock = process_time if self.device.type == "cpu" else clock_of(self.device)
@@ -163,7 +169,9 @@ def timed_in_ctranslate2(
     """A function in which CTranslate2 translates batches on one core, greedily, to their prescribed lengths."""
     import ctranslate2  # may not be installed
 
-    write_ctranslate2(model, vocabularies, folder, quantization)
+    on_cpu = Transformer(model.shape).eval()
+    on_cpu.load_state_dict({name: value.cpu() for name, value in model.state_dict().items()})
+    write_ctranslate2(on_cpu, vocabularies, folder, quantization)
     translator = ctranslate2.Translator(str(folder), compute_type="default", inter_threads=1, intra_threads=1)
     ends = [vocabulary.subword(EOS) for vocabulary in vocabularies]
     # It adds EOS to a source itself, unless source and target have different ones.
