@@ -138,6 +138,22 @@ def test_what_is_too_small_or_too_fast_is_refused_with_what_is_possible(
         surgery.as_fast_as_asked(0)
 
 
+def test_a_model_that_stays_slower_than_expected_is_refused_by_what_was_timed(
+    place: Workplace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    surgery = surgery_of(place, faster=1.5)
+    speeds = counted(surgery.costs, TIMES)
+    monkeypatch.setattr(
+        surgery.costs,
+        "speeds",
+        lambda models, *_, **__: {"smaller": (1.02,) * 3} if "smaller" in models else speeds(models),
+    )
+    with pytest.raises(
+        UserError, match=r"--faster 1\.5 was not reached: timed, a model is 1\.02 times as fast, and none"
+    ):
+        surgery.as_fast_as_asked(0)
+
+
 def test_in_a_format_with_one_width_all_layers_keep_as_many_units(
     place: Workplace, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,7 +2,7 @@
 
 heads prune firefox/en-pt text.en --keep encoder=32 -o small
 heads prune firefox/en-pt text.en --feedforward 67% --format marian -o small
-heads prune firefox/en-pt text.en --faster 1.2 --minutes 0 -o small
+heads prune firefox/en-pt text.en --megabytes 60 --minutes 0 -o small
 heads prune firefox/en-pt text.en --keep 32 --by gates -o small
 """
 

@@ -68,9 +68,15 @@ class Surgery:
 
     def as_fast_as_asked(self, heads: int) -> Encoder:
         """The model with so many heads and of the size asked for; if it is too slow when timed, a smaller one."""
-        wish, more = self.wish, 1.0
+        wish, more, speed = self.wish, 1.0, 1.0
         for _ in range(TIMED):
-            model = self.of_numbers(self.numbers(heads, wish.units, more))
+            try:
+                model = self.of_numbers(self.numbers(heads, wish.units, more))
+            except UserError as error:
+                if more == 1.0:
+                    raise
+                timed = f"--faster {wish.faster:g} was not reached: timed, a model is {speed:.2f} times as fast"
+                raise UserError(f"{timed}, and none is much smaller: ask for less.") from error
             if wish.faster is None:
                 break
             speed, *_ = self.costs.speeds({"smaller": model})["smaller"]
