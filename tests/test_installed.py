@@ -101,7 +101,7 @@ def test_a_model_is_pruned_by_the_installed_command(installed: Path, tmp_path: P
     words = " ".join(SOURCE).split()
     lines = [f"{one} {other} {line}\n" for line in SOURCE for one in words[:5] for other in words[5:10]]
     (tmp_path / "text").write_text("".join(lines), encoding="utf-8")
-    flags = ["--keep", "encoder=4", "--updates", "3", "-o", str(tmp_path / "small"), "--device", "cpu"]
+    flags = ["--keep", "encoder=4", "--minutes", "0.01", "-o", str(tmp_path / "small"), "--device", "cpu"]
     command = [*WITH_TRAINING, "prune", str(tmp_path / "mine"), str(tmp_path / "text")]
     done = run(installed, [*command, *flags])
     assert done.returncode == 0, done.stderr
