@@ -50,8 +50,10 @@ def rows(place: Workplace, wishes: list[Wish], text: EncodedText) -> Iterator[tu
     """A row for the whole model and for each wish: way, heads of each kind, units in an average layer, scores."""
     surgeries: dict[tuple[str, ...], Surgery] = {}
     for wish in wishes:
-        surgery = surgeries.setdefault(wish.kinds, Surgery(place, wish, CPU, report))
-        surgery.wish = wish
+        if wish.kinds not in surgeries:
+            surgeries[wish.kinds] = Surgery(place, wish, CPU, report)
+        surgery = surgeries[wish.kinds]
+        surgery.wish = wish  # of the same kinds, so that its ladders serve
         if wish is wishes[0]:
             yield "whole", *size_of(surgery.model), *scored(surgery.model, text)
         small = surgery.as_fast_as_asked(wish.keep or 0)

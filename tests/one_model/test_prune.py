@@ -217,6 +217,7 @@ def test_a_model_with_a_single_head_has_none_to_prune() -> None:
     for keep, loss in ((1, None), (None, 0.5)):
         with pytest.raises(UserError, match="has fewer than two heads in that scope: give one with a head that can go"):
             Wish("all", keep, loss, 1).sizes(1)
+    assert Wish("all", None, None, 1, units=9).sizes(1) == [1], "its hidden units can go all the same"
 
 
 @pytest.mark.parametrize(

@@ -75,7 +75,7 @@ def test_the_model_that_is_written_has_the_heads_picked_and_output_maps_refitted
     monkeypatch.setitem(vars(surgery.costs), "times", dict.fromkeys((*ATTENTIONS, *FEEDFORWARDS), 0.001))
     surgery.smaller(9, tmp_path / "small")
     small = load_folder(tmp_path / "small")
-    picked_numbers = surgery.numbers(9, None)
+    picked_numbers = surgery.numbers(9)
     assert len(small.shape.heads()) == sum(n for place, n in picked_numbers.items() if place[0] in ATTENTIONS) == 9
     rows = read_tsv(tmp_path / "small/heads.tsv")
     parts = parts_at(small, ATTENTIONS)

@@ -73,10 +73,14 @@ class Costs:
         assert isinstance(part, FeedForwardPart | SelfAttention | CrossAttention)
         maps: nn.Module = part.feedforward if isinstance(part, FeedForwardPart) else part.attention
         own = sum(value.numel() for value in maps.parameters()) - (0 if output.bias is None else output.bias.numel())
+        return own / groups * self.bytes_of_a_weight
+
+    @cached_property
+    def bytes_of_a_weight(self) -> int:
+        """What a weight takes in the format."""
         whole = sum(value.numel() for value in self.model.parameters())
         # The beginning of a small model's file is as long as its weights.
-        each = min(BYTES, key=lambda number: abs(number - self.whole_bytes / whole))
-        return own / groups * each
+        return min(BYTES, key=lambda number: abs(number - self.whole_bytes / whole))
 
     def megabytes_of(self, model: Encoder) -> float:
         """Megabytes that a model with fewer heads or units takes."""

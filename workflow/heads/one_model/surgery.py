@@ -71,7 +71,7 @@ class Surgery:
         wish, more, speed = self.wish, 1.0, 1.0
         for _ in range(TIMED):
             try:
-                model = self.of_numbers(self.numbers(heads, wish.units, more))
+                model = self.of_numbers(self.numbers(heads, more))
             except UserError as error:
                 if more == 1.0:
                     raise
@@ -86,7 +86,7 @@ class Surgery:
             more *= (1 - 1 / wish.faster) / max(1 - 1 / speed, 0.01)
         return model
 
-    def numbers(self, heads: int, units: int | None, more: float = 1.0) -> dict[Place, int]:
+    def numbers(self, heads: int, more: float = 1.0) -> dict[Place, int]:
         """How many heads or units each sub-layer keeps.
 
         heads: of the scope, if a number was asked for. more: by what factor more time is to be saved than asked for.
@@ -100,8 +100,8 @@ class Surgery:
             return Budget(cost, 0.0, sum(number * cost(place) for place, number in full.items()) - saved)
 
         budgets = [self.of_heads(heads)] if wish.keeps_a_number else []
-        if units is not None:
-            budgets.append(self.of_units(units))
+        if wish.units is not None:
+            budgets.append(self.of_units(wish.units))
         if wish.megabytes is not None:
             budgets.append(all_but(costs.bytes, costs.whole_bytes - wish.megabytes * MEGABYTE))
         if wish.faster is not None:
@@ -164,9 +164,8 @@ class Surgery:
                 models[str(share)] = self.of_numbers(numbers)
         speeds, losses = self.costs.speeds(models, repeats=2), self.lost(models)
         for name, model in models.items():
-            left = {kind: sum(map(len, model.shape.live_heads[kind])) for kind in ATTENTIONS if kind in self.wish.kinds}
             own = [number for kind in FEEDFORWARDS if kind in self.wish.kinds for number in model.shape.units(kind)]
-            counts = [f"{sum(left.values())} heads"] if left else []
+            counts = [f"{len(model.shape.heads(self.wish.kinds))} heads"] if heads else []
             counts += [f"{sum(own) / len(own):,.0f} hidden units in an average layer"] if own else []
             size, (speed, *_) = self.costs.megabytes_of(model), speeds[name]
             yield f"{' and '.join(counts)}: {size:.1f} MB, {speed:.2f} times as fast, {losses[name]}"

@@ -21,7 +21,7 @@ HEADS_GO = ("folder", "onnx")
 """Formats in which the weights of heads that are gone are gone; in the others they are zeros."""
 PARTS = {"all": "all", "encoder": "enc_self"}
 """Names that --keep accepts, and the scope of heads that go."""
-FLAGS = (*("keep", "loss", "feedforward", "faster", "megabytes", "by", "minutes", "updates", "format", "quantization"),)
+FLAGS = ["keep", "loss", "feedforward", "faster", "megabytes", "by", "minutes", "updates", "format", "quantization"]
 """The flags of which a wish is made."""
 MINUTES, UPDATES = 10.0, 400
 """How long a model is fine-tuned if that is not said: one cut down by the surgeon, and one with gates."""
@@ -91,10 +91,10 @@ class Wish:
 
     def sizes(self, heads: int) -> list[int]:
         """The numbers of heads to try, largest first. Raises UserError unless a head stays and another one goes."""
+        if not self.keeps_a_number:
+            return [heads]
         if heads < 2:
             raise UserError("The model has fewer than two heads in that scope: give one with a head that can go.")
-        if self.keep is None and self.loss is None:
-            return [heads]
         if self.keep is None:
             return [*dict.fromkeys(min(heads - 1, max(1, round(share * heads))) for share in SHARES)]
         if not 0 < self.keep < heads:
