@@ -19,7 +19,7 @@ from heads.one_model import fine_tuning, shrinking
 from heads.one_model.surgery import Surgery, studied
 from heads.one_model.wish import Wish, total_of_units
 from heads.one_model.workplace import STUDIED, Workplace, splits_for, splits_of
-from heads.pruning.closed_form import output_of, parts_at
+from heads.pruning.closed_form import doing_without, output_of, parts_at
 from heads.pruning.surgeon import refitted
 from heads.text.encoding import vocabulary_of
 from heads.text.special_ids import BOS, EOS
@@ -106,7 +106,8 @@ def test_ladders_tell_what_each_layer_loses_by_the_models_loss(surgery: Surgery)
         else:
             assert numbers == [0, 1, 2, 3]
         assert ladder[units] == 0
-        with surgery.surgeon.cut(place, numbers[1]):
+        surgeon = surgery.surgeon
+        with doing_without(surgery.model, surgeon.maps, {place: surgeon.kept(place, numbers[1])}):
             now = measured(surgery.model, pairs, None, SETTINGS, torch.device("cpu"))[0]
         assert ladder[numbers[1]] == pytest.approx(now - whole, abs=1e-6)
     assert all(torch.equal(value, before[name]) for name, value in surgery.model.state_dict().items())

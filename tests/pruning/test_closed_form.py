@@ -9,9 +9,9 @@ from torch import Tensor
 
 from heads.base.names import ATTENTIONS, FEEDFORWARDS
 from heads.model.attention import Trace
-from heads.model.prefixes import Place
+from heads.model.shape import Place
 from heads.model.transformer import Transformer
-from heads.pruning.closed_form import Surgeon, output_maps, output_of, parts_at, rungs_of, without
+from heads.pruning.closed_form import Surgeon, doing_without, output_maps, output_of, parts_at, rungs_of, without
 from heads.text.batches import Batch, make_batch
 
 pytestmark = pytest.mark.filterwarnings("ignore:Initializing zero-element tensors")
@@ -87,7 +87,7 @@ def test_a_cut_sub_layer_gives_what_least_squares_gives_and_is_whole_again_after
     if output.bias is not None:
         used = np.hstack([used, np.ones((len(used), 1))])
     expected = used @ np.linalg.lstsq(used, wanted, rcond=None)[0]
-    with surgeon.cut(place, number):
+    with doing_without(model, surgeon.maps, {place: kept}):
         np.testing.assert_allclose(output(rows).detach().numpy(), expected, atol=1e-3)
     for name, value in model.state_dict().items():
         assert torch.equal(value, before[name]), name
@@ -95,11 +95,13 @@ def test_a_cut_sub_layer_gives_what_least_squares_gives_and_is_whole_again_after
 
 def test_the_smaller_model_computes_what_the_cut_one_computes(model: Transformer, surgeon: Surgeon) -> None:
     batch, place = text(5), ("enc_ffn", 1)
-    with surgeon.cut(place, 4), surgeon.cut(("dec_enc", 1), 2), surgeon.cut(("dec_self", 0), 0):
+    numbers = {place: 4, ("dec_enc", 1): 2, ("dec_self", 0): 0, ("enc_self", 0): 3}
+    kept = {place: surgeon.kept(place, number) for place, number in numbers.items()}
+    with doing_without(model, surgeon.maps, kept):
         expected = model(batch.source, batch.source_mask, batch.target_input)
     with pytest.raises(ValueError, match="fewer than 1"):
         surgeon.kept(place, 0)
-    smaller = without(model, surgeon, {place: 4, ("dec_enc", 1): 2, ("dec_self", 0): 0})
+    smaller = without(model, surgeon.maps, kept)
     assert smaller.shape.live_units == {"enc_ffn": (7, 4), "dec_ffn": (7, 7)}
     assert [len(smaller.shape.heads([kind])) for kind in ATTENTIONS] == [6, 3, 5]
     torch.testing.assert_close(smaller(batch.source, batch.source_mask, batch.target_input), expected)
@@ -118,7 +120,7 @@ def test_a_ladder_has_the_loss_of_each_rung_and_a_whole_sub_layer_loses_nothing(
     ladder = surgeon.ladder(("dec_ffn", 0), [7, 3, 1], loss)
     assert list(ladder) == [7, 3, 1]
     assert ladder[7] == pytest.approx(0, abs=1e-9)
-    with surgeon.cut(("dec_ffn", 0), 3):
+    with doing_without(model, surgeon.maps, {("dec_ffn", 0): surgeon.kept(("dec_ffn", 0), 3)}):
         assert ladder[3] == loss() > ladder[7]
 
 

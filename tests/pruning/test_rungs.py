@@ -6,7 +6,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from heads.model.prefixes import Place
+from heads.model.shape import Place
 from heads.pruning.rungs import Budget, interpolated, picked
 
 PLACES: list[Place] = [("enc_self", 0), ("enc_self", 1), ("dec_enc", 0), ("enc_ffn", 0)]

@@ -9,13 +9,12 @@ from collections.abc import Callable
 from torch import Tensor, nn
 
 from heads.model.encoder import Encoder, to_attention
+from heads.model.shape import Place
 from heads.model.sublayers import Gates, Pass, layers_of, run_through
 from heads.model.transformer import Transformer
 
 MOST_BYTES = 2**30
 """Limit on the size of all cached states; batches beyond it are run from the bottom every time."""
-Place = tuple[str, int]
-"""A sub-layer: its kind, such as enc_self or dec_ffn, and its layer."""
 ALL = -1
 """In place of a layer: not even the embeddings are as without the change."""
 

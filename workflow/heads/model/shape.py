@@ -15,6 +15,8 @@ from heads.config.trainings import ModelSettings
 FACTS = "model.json"
 Head = tuple[str, int, int]
 """Kind of attention, layer, and the head's number before any head was removed."""
+Place = tuple[str, int]
+"""A sub-layer: its kind, such as enc_self or dec_ffn, and its layer."""
 ACTIVATIONS = ("relu", "silu", "gelu")
 """Activations that feed-forward layers may have; gelu is exact, not the tanh approximation."""
 LEARNED = "learned"

@@ -15,7 +15,7 @@ from heads.config.analyses import SpeedSettings
 from heads.model.encoder import Encoder
 from heads.model.folder import WEIGHTS
 from heads.model.head_removal import prune
-from heads.model.prefixes import Place
+from heads.model.shape import Place
 from heads.model.sublayers import CrossAttention, FeedForwardPart, SelfAttention, SubLayer
 from heads.model.transformer import Transformer
 from heads.one_model.wish import HEADS_GO, Wish

@@ -1,13 +1,11 @@
 """Prune one model in closed form on its own outputs for a text: heads go, and output maps are refitted, in one pass."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 import torch
-import torch.nn.functional as F
-from torch import Tensor
 
 from heads.analysis.masking import answers_of, read_text
 from heads.analysis.speed import MEGABYTE
@@ -15,20 +13,19 @@ from heads.base.files import UserError, write_tsv
 from heads.base.names import ATTENTIONS, FEEDFORWARDS, SIDES
 from heads.base.provenance import made_by
 from heads.config.analyses import AblationSettings
-from heads.model.alone import ExampleEncoder
 from heads.model.encoder import Encoder
 from heads.model.folder import WEIGHTS, load_model, save_folder
 from heads.model.head_removal import COLUMNS, head_rows
-from heads.model.prefixes import Place, Prefixes
-from heads.model.shape import facts_of
+from heads.model.shape import Place, facts_of
 from heads.one_model.answering import GREEDY, UNITS
 from heads.one_model.costs import ONE_WIDTH, Costs
 from heads.one_model.measuring import UNTRAINED
 from heads.one_model.wish import Wish, step_of, total_of_units
 from heads.one_model.workplace import STUDIED, Workplace
 from heads.pruning.closed_form import Surgeon, output_maps, rungs_of, without
+from heads.pruning.ladders import HeldOut, ladders_of
 from heads.pruning.rungs import Budget, Ladder, interpolated, picked
-from heads.text.batches import Batch, Pairs, measured_pairs
+from heads.text.batches import Pairs, measured_pairs
 from heads.text.vocabulary import Tokens
 from heads.translation.model_folder import VOCABULARIES
 from heads.translation.stream import Report
@@ -131,7 +128,7 @@ class Surgery:
     def of_numbers(self, numbers: Mapping[Place, int]) -> Encoder:
         """The model in which each sub-layer keeps so many heads or units."""
         return without(
-            self.model, self.surgeon, {place: n for place, n in numbers.items() if n < max(self.rungs[place])}
+            self.model, self.surgeon.maps, {place: self.surgeon.kept(place, n) for place, n in numbers.items()}
         )
 
     @cached_property
@@ -194,62 +191,15 @@ class Surgery:
     @cached_property
     def ladders(self) -> dict[Place, Ladder]:
         """What each layer loses with each number of heads, or some numbers of units, all other layers being whole."""
-        surgeon, whole = self.surgeon, self.loss()
+        surgeon, pairs = self.surgeon, self.pairs("dev")
         self.report("comparing what each layer loses with fewer of them")
-        found: dict[Place, Ladder] = {}
-        for place, what in surgeon.maps.items():
-            fewer = surgeon.ladder(place, rungs_of(what), partial(self.loss, place))
-            found[place] = {**{number: loss - whole for number, loss in fewer.items()}, what.groups: 0.0}
-        return found
-
-    @cached_property
-    def held_out(self) -> list[Batch]:
-        """The sentences on which losses are compared."""
-        pairs = self.pairs("dev")
-        return [batch.to(self.device) for _, batch in pairs.only(pairs.index[:ASKED]).in_order(BATCH_TOKENS)]
-
-    @cached_property
-    def prefixes(self) -> Prefixes:
-        """States of the held-out sentences below a layer that has fewer heads."""
-        return Prefixes(self.model)
-
-    @cached_property
-    def vectors(self) -> list[Tensor]:
-        """The held-out sentences' vectors by the model as it was."""
-        return [self.states(number, batch, None) for number, batch in enumerate(self.held_out)]
+        asked = [batch.to(self.device) for _, batch in pairs.only(pairs.index[:ASKED]).in_order(BATCH_TOKENS)]
+        return ladders_of(surgeon, HeldOut(self.model, asked), rungs_of)
 
     def pairs(self, split: str) -> Pairs:
         """The text of a split with the model's answers."""
         source, target = (Tokens(self.place.tokens(split, side)) for side in SIDES)
         return measured_pairs(source, target, labelled=self.model.shape.alone)
-
-    @torch.no_grad()
-    def loss(self, changed: Place | None = None) -> float:
-        """What the model, with other weights in one sub-layer, loses on held-out sentences.
-
-        In nats an answer; of a sentence encoder, one minus the mean cosine with its vectors as they were.
-        """
-        total, answers = 0.0, 0
-        embeds = self.model.shape.embeds
-        vectors = self.vectors if embeds else []
-        for number, batch in enumerate(self.held_out):
-            states = self.states(number, batch, changed)
-            if embeds:
-                total += float((1 - (states * vectors[number]).sum(-1)).sum())
-                answers += len(states)
-            else:
-                logits = self.model.projection(states[batch.target_mask])
-                total += float(F.cross_entropy(logits, batch.target_output[batch.target_mask], reduction="sum"))
-                answers += len(logits)
-        return total / answers
-
-    @torch.no_grad()
-    def states(self, number: int, batch: Batch, changed: Place | None) -> Tensor:
-        """States [B, T, D] from which the answers to a held-out batch follow."""
-        memory = self.prefixes.encode(number, batch.source, batch.source_mask, changed=changed)
-        if isinstance(self.model, ExampleEncoder):
-            return self.model.summed_up(memory, batch.source_mask)
-        return self.prefixes.decode(number, batch.target_input, memory, batch.source_mask, changed=changed)
 
 
 def studied(sentences: Sequence[str]) -> list[str]:

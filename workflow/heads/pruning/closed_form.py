@@ -5,6 +5,7 @@ model's loss, with one sub-layer at a time cut down and all others whole: a ladd
 picks.
 """
 
+import copy
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
@@ -15,13 +16,15 @@ from torch import Tensor, nn
 
 from heads.model.encoder import Encoder
 from heads.model.head_removal import prune
-from heads.model.prefixes import Place
+from heads.model.shape import Place
 from heads.model.sublayers import CrossAttention, FeedForwardPart, SelfAttention, SubLayer, parts_of
 from heads.model.transformer import Transformer
 from heads.pruning.surgeon import OutputMap, order_of_removal, refitted
 from heads.text.batches import Batch
 
 Model = TypeVar("Model", bound=Encoder)
+Kept = Mapping[Place, Sequence[int]]
+"""The heads or units that sub-layers keep, by their places among those that are there; all others keep all."""
 SHARES = 8
 """A feed-forward network keeps at least one of so many units."""
 MEASURED = (1, 2, 3, 4, 6)
@@ -95,25 +98,11 @@ class Surgeon:
         gone = {*self.order(place)[: self.maps[place].groups - number]}
         return [group for group in range(self.maps[place].groups) if group not in gone]
 
-    @contextmanager
-    def cut(self, place: Place, number: int) -> Iterator[None]:
-        """Let a sub-layer do without all but `number` of its heads or units while the context lasts."""
-        what, kept = self.maps[place], self.kept(place, number)
-        output, _ = output_of(parts_at(self.model, place[:1])[place])
-        before = {name: value.detach().clone() for name, value in output.state_dict().items()}
-        whole = torch.zeros_like(what.weight)
-        whole[what.inputs(kept)] = refitted(what, kept)
-        try:
-            put(output, whole)
-            yield
-        finally:
-            output.load_state_dict(before)
-
     def ladder(self, place: Place, rungs: Sequence[int], loss: Callable[[], float]) -> dict[int, float]:
         """The loss with this sub-layer cut down to each number of heads or units in turn."""
         found = {}
         for number in rungs:
-            with self.cut(place, number):
+            with doing_without(self.model, self.maps, {place: self.kept(place, number)}):
                 found[number] = loss()
         return found
 
@@ -134,19 +123,41 @@ def rungs_of(what: OutputMap) -> list[int]:
     return sorted({max(least, most * share // SHARES) for share in MEASURED} - {most} | {least})
 
 
-def without(model: Model, surgeon: Surgeon, numbers: Mapping[Place, int]) -> Model:
-    """A smaller model: each of these sub-layers keeps so many heads or units, and its output map is refitted."""
+@contextmanager
+def doing_without(model: Encoder, maps: Mapping[Place, OutputMap], kept: Kept) -> Iterator[None]:
+    """Let sub-layers do without all other heads or units while the context lasts, as in `without`."""
+    kept = fewer(maps, kept)
+    parts = parts_at(model, {kind for kind, _ in kept})
+    outputs = {place: output_of(parts[place])[0] for place in kept}
+    before = {place: copy.deepcopy(output.state_dict()) for place, output in outputs.items()}
+    try:
+        for place, output in outputs.items():
+            whole = torch.zeros_like(maps[place].weight)
+            whole[maps[place].inputs(kept[place])] = refitted(maps[place], kept[place])
+            put(output, whole)
+        yield
+    finally:
+        for place, output in outputs.items():
+            output.load_state_dict(before[place])
+
+
+def without(model: Model, maps: Mapping[Place, OutputMap], kept: Kept) -> Model:
+    """A smaller model without all other heads or units of these sub-layers, whose output maps are refitted."""
+    kept = fewer(maps, kept)
     stays: dict[str, list[list[bool]]] = {}
-    for place, part in parts_at(model, {kind for kind, _ in numbers}).items():
+    for place, part in parts_at(model, {kind for kind, _ in kept}).items():
         _, groups = output_of(part)
-        left = surgeon.kept(place, numbers[place]) if place in numbers else range(groups)
-        stays.setdefault(place[0], []).append([group in left for group in range(groups)])
+        stays.setdefault(place[0], []).append([group in kept.get(place, range(groups)) for group in range(groups)])
     smaller = prune(model, stays)
     parts = parts_at(smaller, stays)
-    for place, number in numbers.items():
-        what, kept = surgeon.maps[place], surgeon.kept(place, number)
-        put(output_of(parts[place])[0], refitted(what, kept))
+    for place, left in kept.items():
+        put(output_of(parts[place])[0], refitted(maps[place], left))
     return smaller
+
+
+def fewer(maps: Mapping[Place, OutputMap], kept: Kept) -> Kept:
+    """Only those sub-layers that lose any; the others need not be refitted."""
+    return {place: left for place, left in kept.items() if len(left) < maps[place].groups}
 
 
 def put(output: nn.Linear, rows: Tensor) -> None:

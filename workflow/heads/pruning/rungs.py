@@ -6,11 +6,11 @@ whole. The sum of one rung of each ladder stands for the loss of the model with 
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from heads.model.prefixes import Place
-from heads.pruning.selection import solved
+from heads.model.shape import Place
 
 Ladder = Mapping[int, float]
 """The loss by the number of heads or units that a sub-layer keeps."""
@@ -62,6 +62,15 @@ def picked(
     if not solved(problem):
         return None
     return {place: number for (place, number), one in chosen.items() if one.value() > 0.5}
+
+
+def solved(problem: Any) -> bool:
+    """Solve an integer programme of PuLP exactly, by CBC; False if nothing meets its limits."""
+    import pulp
+
+    problem.solve(pulp.PULP_CBC_CMD(msg=False, gapRel=0, gapAbs=0, threads=1))
+    found: bool = problem.status == pulp.LpStatusOptimal
+    return found
 
 
 def interpolated(ladder: Ladder, step: int) -> dict[int, float]:

@@ -10,7 +10,6 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -19,6 +18,7 @@ from heads.base.methods import MEASURED_IN, files_of, least_of
 from heads.base.names import ATTENTIONS, HEAD
 from heads.base.targets import Target
 from heads.model.shape import Head, shape_of
+from heads.pruning.rungs import solved
 
 COLUMNS = ("method", "budget", *HEAD, "open")
 OPTIMAL = "optimal"
@@ -132,15 +132,6 @@ def keep_optimal(scores: Scores, budget: int, least: Mapping[tuple[str, int], in
             "raise the budget or lower selection.at_least."
         )
     return _first_of_equals(heads, {head for head in heads if kept[head].value() > 0.5}, scores, least)
-
-
-def solved(problem: Any) -> bool:
-    """Solve an integer programme of PuLP exactly, by CBC; False if nothing meets its limits."""
-    import pulp
-
-    problem.solve(pulp.PULP_CBC_CMD(msg=False, gapRel=0, gapAbs=0, threads=1))
-    found: bool = problem.status == pulp.LpStatusOptimal
-    return found
 
 
 def _least_in_words(least: Mapping[tuple[str, int], int]) -> list[str]:
