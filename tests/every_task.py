@@ -48,6 +48,7 @@ CHANGES: dict[str, Any] = {
     "maps": {"sentences": 1, "min_words": 1},
     "speed": {"batch_sizes": [1], "sentences": 2, "repeats": 2, "beam": 1},
     "causal": {"updates": 1, "sentences": 2},
+    "surgeon": {"subwords": 20, "sentences": 2},
     "ablation": {"sentences": 2, "dev_sentences": 2, "resamples": 100, "beam": 1},
     "masking_curve": {"sentences": 2, "step": 0.5, "random_orders": 1, "resamples": 100, "beam": 1},
     "checkpoints": {"sentences": 2, "step": 0.5, "resamples": 100, "beam": 1},

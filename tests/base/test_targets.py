@@ -16,7 +16,7 @@ from heads.base.targets import ANY, CHOSEN, CONTROL, GATED, Target, number_text
 WORKFLOW = Path(__file__).parents[2] / "workflow"
 MEASURES = (
     *("example", "example_layer", "token", "token_layer", "batch", "batch_layer", "signed", "signed_layer"),
-    *("ablation", "confidence", "lrp", "causal", "optimal", "reversed"),
+    *("ablation", "confidence", "lrp", "causal", "surgeon", "optimal", "reversed"),
 )
 COUNTS = st.integers(0, 10**6)
 PENALTIES = st.decimals(0, 10**9, allow_nan=False, allow_infinity=False, places=12) | st.floats(0, 1e9).map(repr)

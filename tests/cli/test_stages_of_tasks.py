@@ -101,6 +101,7 @@ def flags_of(stage: str, world: World, data: World, out: Path) -> dict[str, Any]
         "importance": measured,
         "causal": measured,
         "lrp": {**measured, "conservation": out / "conservation.tsv"},
+        "surgeon": {**measured, **sides("train", "train-"), "grams": out / "grams.safetensors"},
         "roles": {**looked, "coverage": out / "coverage.tsv", "positions": out / "positions.tsv"},
         "dynamics": {**looked, **course, **sides("dev")},
         "maps": {

@@ -16,6 +16,7 @@ OF_LABELS = (
 OF_VECTORS = ("ablation", "confidence", "gates", "inspect", "prune")
 SURGEON: dict[str, Any] = {"sentences": 60, "by": "surgeon", "updates": None, "minutes": 0}
 IN_EIGHT_BITS = {"megabytes": 9, "format": "ctranslate2", "quantization": "int8"}
+MADE_UP_FOR = {"grams": f"{FOLDER}/made/surgeon/g.safetensors"}
 EVERYTHING: dict[str, Any] = {
     "references": f"{FOLDER}/texts/test.target.txt",
     "trees": f"{FOLDER}/trees.conllu",
@@ -68,6 +69,10 @@ CASES: dict[str, Case] = {
     "prune to a size": Case("prune", flags={**SURGEON, **IN_EIGHT_BITS, "keep": None}, alike=False),
     "prune vectors by surgeon": Case("prune", VECTORS, flags={**SURGEON, "minutes": 0.005}, alike=False),
     "prune labels by surgeon": Case("prune", LABELS, flags={**SURGEON, "minutes": 0.005}, alike=False),
+    "masked by surgeon": Case("masked", flags={**MADE_UP_FOR, "selection": f"{FOLDER}/by_surgeon.tsv"}),
+    "selected by surgeon": Case("selected", flags=MADE_UP_FOR),
+    "surgeon of labels": Case("surgeon", LABELS),
+    "surgeon of vectors": Case("surgeon", VECTORS),
     "translate": Case("translate", flags={"batch_tokens": 12, "max_subwords": 3, "references": f"{FOLDER}/three"}),
     "translate greedily": Case("translate", flags={"beam": 1}),
     "translate by a shortlist": Case("translate", STUDENT),

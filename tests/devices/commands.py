@@ -171,6 +171,7 @@ FLAGS: dict[str, Callable[[Place, Path], Flags]] = {
     "selected": lambda at, out: {**_trained(at, out), "start_model": at.baseline, "heads": at.folder / "heads.tsv"},
     "speed": lambda at, out: {"baseline": at.baseline, "runs": at.folder / "pruned/all/lam-9/seed-1",
                               "source": at.tokens("test", "source"), "out": out / "out.tsv"},
+    "surgeon": lambda at, out: {**_measured(at, out), **_pairs(at, "train", "train_"), "grams": out / "g.safetensors"},
     "translate": _translated,
 }  # fmt: skip
 """The usual flags of each command, and under the empty name what has no flag."""

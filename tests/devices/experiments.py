@@ -100,7 +100,8 @@ def _write_beside(folder: Path, model: Encoder, left: Mapping[str, list[list[boo
     save(smaller, folder / "pruned/all/lam-9/seed-1")  # type: ignore[arg-type]
     rows = head_rows(smaller.shape)
     write_tsv(folder / "heads.tsv", rows, ("attention", "layer", "head", "open"))
-    write_tsv(folder / "selection.tsv", [{"method": "lrp", "budget": 7, **row} for row in rows], SELECTION)
+    for name, method in (("selection", "lrp"), ("by_surgeon", "surgeon")):
+        write_tsv(folder / f"{name}.tsv", [{"method": method, "budget": 7, **row} for row in rows], SELECTION)
     trees = [[(word, word, "X", i, "dep" if i else "root", True) for i, word in enumerate("abcde"[:size])] for size in
              (5, 4, 3)]  # fmt: skip
     write_conllu(folder / "trees.conllu", map(place, trees))

@@ -21,8 +21,11 @@ from known_experiment import command as call
 
 Made = Callable[[str], Path]
 Places = Callable[[str], Place]
-NEEDED = {"masking_curve": ("importance", "ablation")}
-"""What commands on the CPU have to write first."""
+NEEDED = {
+    "masking_curve": ("importance", "ablation"),
+    **dict.fromkeys(("masked by surgeon", "selected by surgeon"), ("surgeon",)),
+}
+"""What commands, or cases of them, on the CPU have to write first."""
 BY_STANZA = {"parser", "parser_model"}
 """Commands whose model is Stanza's."""
 NOT_OF_DEVICES = {
@@ -54,7 +57,7 @@ def on_cpu(place: Places, small_measures: None, monkeypatch: pytest.MonkeyPatch)
         case = CASES[name]
         at = place(case.kind)
         if name not in at.made:
-            for needed in NEEDED.get(case.command, ()):
+            for needed in NEEDED.get(name, NEEDED.get(case.command, ())):
                 made(needed if at.kind == WORDS else f"{needed} of {at.kind}")
             at.made[name] = run(case, at, at.folder / "made" / name, "cpu")
         return at.made[name]

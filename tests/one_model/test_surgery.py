@@ -123,7 +123,12 @@ def test_what_is_read_is_drawn_from_all_of_the_text_and_ends_at_the_limit(
     assert studied(lines[:9]) != lines[:9] and {*studied(lines[:9])} == {*lines[:9]}
     read: list[int] = []
     monkeypatch.setattr("heads.one_model.surgery.SUBWORDS", 30)
-    monkeypatch.setattr("heads.one_model.surgery.output_maps", lambda _, batches, __: read.extend(map(real, batches)))
+
+    def gram_matrices(_: Any, batches: Any, __: Any) -> dict[Any, Any]:
+        read.extend(map(real, batches))
+        return {}
+
+    monkeypatch.setattr("heads.one_model.surgery.gram_matrices", gram_matrices)
     assert surgery.surgeon
     assert 30 <= sum(read) < 60
 

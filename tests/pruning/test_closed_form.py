@@ -11,7 +11,16 @@ from heads.base.names import ATTENTIONS, FEEDFORWARDS
 from heads.model.attention import Trace
 from heads.model.shape import Place
 from heads.model.transformer import Transformer
-from heads.pruning.closed_form import Surgeon, doing_without, output_maps, output_of, parts_at, rungs_of, without
+from heads.pruning.closed_form import (
+    Surgeon,
+    doing_without,
+    gram_matrices,
+    output_maps,
+    output_of,
+    parts_at,
+    rungs_of,
+    without,
+)
 from heads.text.batches import Batch, make_batch
 
 pytestmark = pytest.mark.filterwarnings("ignore:Initializing zero-element tensors")
@@ -36,7 +45,7 @@ def model(tiny_model: Callable[..., Transformer]) -> Transformer:
 
 @pytest.fixture
 def surgeon(model: Transformer) -> Surgeon:
-    return Surgeon(model, output_maps(model, [text(0), text(1)], KINDS))
+    return Surgeon(model, output_maps(model, gram_matrices(model, [text(0), text(1)], KINDS)))
 
 
 def inputs_of(model: Transformer, place: Place, batch: Batch) -> Tensor:

@@ -36,6 +36,9 @@ from heads.config.trainings import GatesSettings, LengthSettings, SubsetSettings
 from heads.model.shape import Head, ModelShape
 from heads.model.sublayers import Gates
 from heads.model.transformer import Transformer
+from heads.pruning.closed_form import Surgeon, gram_matrices, output_maps
+from heads.pruning.ladders import COLUMNS as LADDERS
+from heads.pruning.ladders import HeldOut, every_number, ladder_rows, ladders_of
 from heads.text.batches import Batch, Pairs, make_batch
 from heads.text.vocabulary import Tokens
 from heads.training.job import pruning_of
@@ -67,6 +70,9 @@ def measure(model: Transformer, folder: Path, rules: Collection[str] = ("plain",
     write_json(folder / "model.json", {"shape": model.shape.as_dict()})
     write_tsv(folder / "importance.tsv", importance_rows(model, batches, label_smoothing=SMOOTHING), IMPORTANCE)
     write_tsv(folder / "confidence.tsv", confidence(model, batches), CONFIDENCE)
+    surgeon = Surgeon(model, output_maps(model, gram_matrices(model, batches, model.shape.kinds)))
+    ladders = ladders_of(surgeon, HeldOut(model, batches), every_number)
+    write_tsv(folder / "surgeon.tsv", [*ladder_rows(surgeon, ladders)], LADDERS)
     write_tsv(folder / "causal.tsv", causal_rows(model, batches, CausalSettings(updates=40)), CAUSAL)
     settings = LrpSettings(sentences=0, batch_tokens=500, stabiliser=TINY, rules=tuple(rules))
     write_tsv(folder / "lrp.tsv", relevance_rows(model, batches, settings)[0], LRP)
@@ -219,5 +225,7 @@ def test_a_useless_head_alone_in_its_layer_is_kept_before_a_known_one_by_all_tha
     by_layer = [f"{method}-{KEEP}" for method in ("example_layer", "token_layer", "batch_layer", "lrp")]
     found = kept(tmp_path, *by_layer)
     assert all(("enc_self", 1, 2) in heads and len(heads & set(KNOWN)) == KEEP - 1 for heads in found.values())
-    others = [f"{method}-{KEEP}" for method in ("example", "token", "batch", "signed", "ablation", "confidence")]
+    others = [
+        f"{method}-{KEEP}" for method in ("example", "token", "batch", "signed", "ablation", "confidence", "surgeon")
+    ]
     assert kept(tmp_path, *others) == {target: set(KNOWN) for target in others}

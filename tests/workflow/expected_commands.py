@@ -15,6 +15,8 @@ GATES, PRUNED, SCRATCH, SELECTED, PENALTY_GATES, PENALTY_SCRATCH = (
     for kind in ("gates", "pruned", "scratch", "selected", "penalty_gates", "penalty_scratch")
 )
 TABLE, FIGURE = "results/tables/table_{name}.tsv", "results/figures/{experiment}/{name}"
+GRAMS = f"{BASELINE}/grams.safetensors"
+CHOSEN_HEADS = {"heads": "{chosen_heads}", "grams": "{grams}"}
 NUMBER, ELSEWHERE = "a number", "told by another test"
 
 BPES = {f"{side}-bpe": f"{BPE}/{side}.model" for side in SIDES}
@@ -94,7 +96,7 @@ COMMANDS: dict[str, Mapping[str, str]] = {
     "gates": {**gated("gates", GATES), "start-model": BASELINE},
     "pruned": pruned(PRUNED, GATES),
     "scratch": {**training("scratch", SCRATCH), "unpruned": BASELINE, "heads": f"{PRUNED}/heads.tsv"},
-    "selected": {**training("selected", SELECTED), "start-model": BASELINE, "heads": "{chosen_heads}"},
+    "selected": {**training("selected", SELECTED), "start-model": BASELINE, **CHOSEN_HEADS},
     "penalty_gates": {**gated("penalty_gates", PENALTY_GATES), "unpruned": BASELINE},
     "penalty_scratch": pruned(PENALTY_SCRATCH, PENALTY_GATES),
     "score": {
@@ -219,6 +221,13 @@ COMMANDS: dict[str, Mapping[str, str]] = {
         **measured("masked", BASELINE, "masked.tsv"),
         **TEST,
         "selection": f"{BASELINE}/selection.tsv",
+        "grams": "{grams}",
+    },
+    "surgeon": {
+        **measured("surgeon", BASELINE, "surgeon.tsv"),
+        **DEV,
+        **{f"train-{side}": f"{BPE}/train.{side}.safetensors" for side in SIDES},
+        "grams": GRAMS,
     },
     "compared": {
         "out": f"{BASELINE}/compared.tsv",
@@ -326,7 +335,7 @@ CHOICES = {
     "tiny": [
         f"{method}-{budget}"
         for method in (
-            *("example_layer", "signed", "ablation", "confidence", "lrp", "causal"),
+            *("example_layer", "signed", "ablation", "confidence", "lrp", "causal", "surgeon"),
             *("optimal", "random1", "random2", "reversed"),
         )
         for budget in (6, 9)

@@ -22,6 +22,7 @@ from expected_commands import (
     COMMANDS,
     ELSEWHERE,
     EXAMPLES,
+    GRAMS,
     MEASURED_IN,
     NUMBER,
     PARSED,
@@ -182,7 +183,14 @@ TRAINED = ("baseline", "imported", "gates", "pruned", "scratch", "selected", "pe
 MAKES_TEXT = ("corpus", "out_of_domain", "trees", "alignment", "parser_model", "distilled")
 COMPUTING = (
     *("analysis", "analysis.lrp", "syntax", "tables", "figures", "explore"),
-    *("base.bootstrap", "pruning.selection"),
+    *(
+        "base.bootstrap",
+        "pruning.selection",
+        "pruning.rungs",
+        "pruning.ladders",
+        "pruning.closed_form",
+        "pruning.surgeon",
+    ),
 )
 
 
@@ -218,6 +226,7 @@ def runs_told(job: Job, jobs: list[Job], whose: Mapping[str, str]) -> dict[str, 
         "untreed": "results/corpora/woods/dev.source.txt" if experiment == "untreed" else "",
         "against": "unpruned model" if experiment == "echo" else "references",
         "chosen_heads": chosen_heads(whose),
+        "grams": GRAMS.format(**whose) if by_surgeon(job, whose) else "",
         "shown": EXAMPLES[0] if experiment == "told" else trees.split(" ")[0].partition("=")[2],
         "shown_labels": EXAMPLES[1] if experiment == "told" else "",
         "shown_trees": EXAMPLES[2] if experiment == "told" else "",
@@ -232,6 +241,12 @@ def runs_told(job: Job, jobs: list[Job], whose: Mapping[str, str]) -> dict[str, 
         "drawn_by": drawn_by(experiment) if whose.get("name") == "hard_concrete" else "",
         "drawn": " ".join(sorted(folders_of(jobs, *reads, **own))),
     }
+
+
+def by_surgeon(job: Job, whose: Mapping[str, str]) -> bool:
+    """Whether the surgeon chose some of the heads that a command is told."""
+    chosen = CHOICES.get(whose.get("experiment", ""), ()) if job.rule == "masked" else (whose.get("target", ""),)
+    return any(choice.startswith("surgeon-") for choice in chosen)
 
 
 def chosen_heads(whose: Mapping[str, str]) -> str:

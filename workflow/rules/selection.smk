@@ -2,6 +2,38 @@
 from heads.base.targets import CHOSEN
 
 
+rule surgeon:
+    """What each layer loses with fewer heads that make up for the others, and what they make up with."""
+    input:
+        model=rules.baseline.output.model,
+        shape=rules.baseline.output.shape,
+        source=f"{BPE}/dev.source.safetensors",
+        target=f"{BPE}/dev.target.safetensors",
+        train_source=f"{BPE}/train.source.safetensors",
+        train_target=f"{BPE}/train.target.safetensors",
+        code=code_of("surgeon"),
+    output:
+        out=f"{BASELINE}/surgeon.tsv",
+        grams=f"{BASELINE}/grams.safetensors",
+    log:
+        f"{BASELINE}/log/surgeon.txt",
+    benchmark:
+        f"{BASELINE}/bench/surgeon.tsv"
+    conda:
+        "../../envs/torch.yaml"
+    threads: 1
+    resources:
+        mem_mb=growing(16000),
+        runtime=growing(60),
+    params:
+        settings=settings_of("surgeon"),
+        model=folder_of("model"),
+    shell:
+        "python -m heads surgeon --settings {params.settings:q} --model {params.model:q} --source {input.source:q}"
+        " --target {input.target:q} --train-source {input.train_source:q} --train-target {input.train_target:q}"
+        " --out {output.out:q} --grams {output.grams:q} --threads {threads} > {log:q} 2>&1"
+
+
 rule selection:
     """Which heads each method keeps of the unpruned model, for every budget."""
     input:
@@ -52,6 +84,7 @@ rule masked:
         model=rules.baseline.output.model,
         shape=rules.baseline.output.shape,
         selection=rules.selection.output.out,
+        grams=lambda w: PLAN.grams(w.experiment, w.seed, PLAN.choices(w.experiment)),
         source=f"{BPE}/test.source.safetensors",
         references=corpus_file("test.target.txt"),
         target_bpe=f"{BPE}/target.model",
@@ -75,7 +108,7 @@ rule masked:
     shell:
         "python -m heads masked --settings {params.settings:q} --model {params.model:q} --source {input.source:q}"
         " --references {input.references:q} --target-bpe {input.target_bpe:q}"
-        " --selection {input.selection:q} --out {output.out:q} --threads {threads} > {log:q} 2>&1"
+        " --selection {input.selection:q} --grams {input.grams:q} --out {output.out:q} --threads {threads} > {log:q} 2>&1"
 
 
 rule selected:
@@ -85,6 +118,7 @@ rule selected:
         start_model=rules.baseline.output.model,
         start_shape=rules.baseline.output.shape,
         heads=lambda w: PLAN.heads_to_keep(w.experiment, w.choice, w.seed),
+        grams=lambda w: PLAN.grams(w.experiment, w.seed, [w.choice]),
     output:
         model=f"{SELECTED}/model.safetensors",
         shape=f"{SELECTED}/model.json",
@@ -111,7 +145,7 @@ rule selected:
     shell:
         "python -m heads selected --settings {params.settings:q} --data {params.data:q} --references {input.references:q}"
         " --seed {params.seed:q} --start-model {params.start:q} --heads {input.heads:q}"
-        " --model {params.model:q} --history {output.history:q}"
+        " --grams {input.grams:q} --model {params.model:q} --history {output.history:q}"
         " --threads {threads} --processes {resources.processes} > {log:q} 2>&1"
 
 

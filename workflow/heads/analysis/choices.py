@@ -1,15 +1,19 @@
 """Scores of chosen heads: the others masked in the unpruned model, or pruned and the rest fine-tuned."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from heads.analysis.ablation import Translate, gates_without
 from heads.analysis.metrics import ACCURACY, BLEU, Metric, bleu_by
 from heads.base.files import UserError, read_lines
+from heads.base.methods import SURGEON
 from heads.base.names import AUTO
 from heads.base.targets import Target
 from heads.model.encoder import Encoder
-from heads.model.shape import Head, check_answers, facts_of, shape_of
+from heads.model.head_removal import open_without
+from heads.model.shape import Head, Place, check_answers, facts_of, shape_of
+from heads.pruning.closed_form import doing_without, kept_by
+from heads.pruning.surgeon import OutputMap
 from heads.translation.text_scores import tokeniser_of
 
 MASKED_COLUMNS = ("target", "kept", "of", "bleu", "bleu_change", "p_value")
@@ -35,20 +39,29 @@ def masked_rows(
     metric: Metric = BLEU,
     *,
     resamples: int,
+    maps: Mapping[Place, OutputMap] | None = None,
 ) -> list[dict[str, object]]:
-    """One row as in MASKED_COLUMNS for each choice; choices of the same heads are translated once."""
+    """One row as in MASKED_COLUMNS for each choice; choices of the same heads are translated once.
+
+    maps: with which the heads that stay make up for the others, where the surgeon chose.
+    """
     closed = {
-        target: frozenset(head for head, is_open in heads.items() if not is_open) for target, heads in choices.items()
+        target: (target.method == SURGEON, frozenset(head for head, is_open in heads.items() if not is_open))
+        for target, heads in choices.items()
     }
+    texts = {}
     # A dict, as the order of a set would change from run to run.
-    texts = {heads: translate(gates_without(model, heads)) for heads in dict.fromkeys(closed.values())}
+    for refitted, heads in dict.fromkeys(closed.values()):
+        kept = kept_by(open_without(model.shape, heads)) if refitted else {}
+        with doing_without(model, maps or {}, kept):
+            texts[refitted, heads] = translate(gates_without(model, heads))
     (base, _), *found = metric.paired(translate(None), list(texts.values()), references, resamples)
     scores = dict(zip(texts, found, strict=True))
     rows: list[dict[str, object]] = []
-    for target, heads in closed.items():
-        score, p_value = scores[heads]
+    for target, refitted_heads in closed.items():
+        score, p_value = scores[refitted_heads]
         of = len(choices[target])
-        cells = (str(target), of - len(heads), of, score, score - base, p_value)
+        cells = (str(target), of - len(refitted_heads[1]), of, score, score - base, p_value)
         rows.append(dict(zip(metric.named(MASKED_COLUMNS), cells, strict=True)))
     return rows
 

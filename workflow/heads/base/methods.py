@@ -5,6 +5,9 @@ from collections.abc import Iterable, Mapping
 from heads.base.files import UserError
 
 RANDOM = "random"
+SURGEON = "surgeon"
+GRAMS = "grams.safetensors"
+"""What the surgeon read of the outputs of all heads, by which the heads that stay make up for the others."""
 
 MEASURED_IN = {
     "example": "importance.tsv",
@@ -19,6 +22,7 @@ MEASURED_IN = {
     "confidence": "confidence.tsv",
     "lrp": "lrp.tsv",
     "causal": "causal.tsv",
+    SURGEON: "surgeon.tsv",
     "optimal": "importance.tsv",
     "reversed": "importance.tsv",
     RANDOM: "model.json",
@@ -26,7 +30,7 @@ MEASURED_IN = {
 """The file of the unpruned model that each method reads. Importance has four forms, `_layer` divided by the l2 norm
 of the layer; `reversed` is the reverse of `example_layer`, the way of Michel et al. 2019, and `optimal` keeps the most
 importance, by sentence, that the limits allow; `lrp` uses absolute shares, see `heads.pruning.selection`. `random` has
-several draws: random1, random2 and so on."""
+several draws: random1, random2 and so on; `surgeon` takes as many heads from each layer as cost the least loss."""
 
 
 def files_of(methods: Iterable[str]) -> list[str]:

@@ -126,6 +126,13 @@ def add_masking_arguments(parser: argparse.ArgumentParser) -> None:
     add_path_argument(parser, "--target-bpe", "SentencePiece model of the target side, or its labels")
 
 
+def add_grams_argument(parser: argparse.ArgumentParser) -> None:
+    """Declare `--grams`, for commands in which heads may make up for others."""
+    add_path_argument(
+        parser, "--grams", "what the surgeon read, if it chose: heads that stay make up for the others", "?"
+    )
+
+
 def named_path(text: str) -> tuple[str, Path]:
     """Parse a flag's value such as `gold=dev.conllu`."""
     name, equals, path = text.partition("=")

@@ -167,6 +167,14 @@ class ImportanceSettings(Closed):
     batch_tokens: Count = setting(4000, "one of the published forms depends on how sentences are batched")
 
 
+class SurgeonSettings(Closed):
+    """What the surgeon reads before heads are removed in closed form."""
+
+    subwords: Count = setting(30000, "of the source, of training pairs drawn at random, for the outputs of heads")
+    sentences: CountOrZero = setting(200, "of the dev set, on which losses are compared; 0: all")
+    batch_tokens: Count = setting(2048, "source tokens at once")
+
+
 class CausalSettings(Closed):
     """How soft gates are fitted to frozen weights. The nudge is the paper's lambda; the rest is OURS."""
 

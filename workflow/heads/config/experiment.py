@@ -21,6 +21,7 @@ from heads.config.analyses import (
     RolesSettings,
     SelectionSettings,
     SpeedSettings,
+    SurgeonSettings,
     TranslateSettings,
 )
 from heads.config.corpora import Corpus
@@ -71,7 +72,7 @@ Budgets = Annotated[
     EachOnce,
 ]
 IMPORTANCE = ("example", "token", "batch", "signed")
-OTHER_METHODS = ("ablation", "confidence", "lrp", "optimal", "random", "reversed")
+OTHER_METHODS = ("ablation", "confidence", "lrp", "surgeon", "optimal", "random", "reversed")
 LAMBDAS = (0.0003, 0.001, 0.002, 0.003, 0.005, 0.01, 0.02)
 
 
@@ -92,8 +93,9 @@ class ChoiceSettings(Closed):
         (*(f"{form}{end}" for form in IMPORTANCE for end in ("", "_layer")), *OTHER_METHODS),
         "Importance of Michel et al. 2019 by sentence (example, as in the paper), token, batch or signed, and each "
         "divided by the norm of its layer; BLEU lost when masked alone; confidence; LRP by absolute shares of its "
-        "first rule; causal: how far causal gates stay open; optimal: most importance that a number of heads allows; "
-        "random; reversed: the reverse of example_layer.",
+        "first rule; causal: how far causal gates stay open; surgeon: least loss if the heads that stay make up for "
+        "the others, as they then do (see surgeon); optimal: most importance that a number of heads allows; random; "
+        "reversed: the reverse of example_layer.",
     )
     budgets: Budgets = setting(
         ("25%", "50%", "60%", "75%", "90%"),
@@ -187,6 +189,10 @@ class Experiment(Closed):
     importance: ImportanceSettings = section_of(
         ImportanceSettings,
         "Michel et al., sec. 4.1; on dev, since the paper uses text that it does not score on [second-hand]",
+    )
+    surgeon: SurgeonSettings = section_of(
+        SurgeonSettings,
+        "OURS: heads removed in closed form; those that stay are refitted by least squares (Hassibi and Stork 1993)",
     )
     causal: CausalSettings = section_of(
         CausalSettings,

@@ -130,15 +130,24 @@ class Plan(Texts):
 
     def measures(self, experiment: str, seed: str, choices: Iterable[str]) -> list[str]:
         """The files of a baseline that these choices of heads are made from."""
-        baseline = f"results/{experiment}/{Run('baseline', None, None, int(seed)).folder}"
+        baseline = self._baseline(experiment, seed)
         named = [Target.parse(choice).method for choice in choices]
         return [f"{baseline}/{name}" for name in methods.files_of(named)]
+
+    def grams(self, experiment: str, seed: str, choices: Iterable[str]) -> list[str]:
+        """The file of a baseline by which heads make up for others, if any of these choices is the surgeon's."""
+        by_surgeon = any(Target.parse(choice).method == methods.SURGEON for choice in choices)
+        return [f"{self._baseline(experiment, seed)}/{methods.GRAMS}"] * by_surgeon
 
     def heads_to_keep(self, experiment: str, choice: str, seed: str) -> str:
         """The table of the heads that a choice keeps, by gates or by a measure."""
         target = Target.parse(choice)
         kind = "pruned" if target.by_gates else "selected"
         return f"results/{experiment}/{Run(kind, CHOICE_SCOPE, target, int(seed)).folder}/heads.tsv"
+
+    def _baseline(self, experiment: str, seed: str) -> str:
+        """The folder of a baseline."""
+        return f"results/{experiment}/{Run('baseline', None, None, int(seed)).folder}"
 
     def timed_with(self, experiment: str, seed: str) -> list[str]:
         """Folders of the pruned runs that are timed with a baseline: those in the widest scope that is swept."""

@@ -19,7 +19,7 @@ from heads.config.messages import nearest, validated
 from heads.config.trainings import HardConcrete
 
 OF_ITS_NAME = (
-    *("bpe", "selection", "confidence", "lrp", "roles", "alignment_heads", "parser", "speed", "causal"),
+    *("bpe", "selection", "confidence", "lrp", "roles", "alignment_heads", "parser", "speed", "causal", "surgeon"),
     *("ablation", "masking_curve"),
 )
 """Stages that get the section of their name alone."""

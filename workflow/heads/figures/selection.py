@@ -31,6 +31,7 @@ STYLES: dict[str, tuple[str, dict[str, Any]]] = {
     "optimal": ("optimal for a budget", OPTIMAL),
     "ablation": ("BLEU lost when masked", {**THIN, "color": "#CC79A7", "marker": "D"}),
     "confidence": ("confidence", {**THIN, "color": "#E69F00", "marker": "v"}),
+    "surgeon": ("surgeon, refitted", {**STRONG, "color": "#C2185B", "marker": "p"}),
     "causal": ("causal gates", {**THIN, "color": "#8C564B", "marker": "*"}),
     "lrp": ("LRP", {**THIN, "color": "#56B4E9", "marker": "X"}),
     "reversed": ("importance reversed", {**THIN, "color": "#555555", "marker": "x", "linestyle": (0, (1, 1.5))}),

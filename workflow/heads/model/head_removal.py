@@ -1,6 +1,6 @@
 """Physical removal of heads and hidden units: the model computes the same function with smaller matrices."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -99,6 +99,14 @@ def module_name(kind: str, layer: int) -> str:
     """The name of an attention or a feed-forward network inside a model."""
     stack, _, part = kind.partition("_")
     return f"{STACKS[stack]}.{layer}.{MODULES[part]}"
+
+
+def open_without(shape: ModelShape, closed: Collection[Head]) -> dict[str, list[list[bool]]]:
+    """Whether to keep each live head of a shape, which are all but these."""
+    return {
+        kind: [[(kind, layer, head) not in closed for head in heads] for layer, heads in enumerate(layers)]
+        for kind, layers in shape.live_heads.items()
+    }
 
 
 def open_heads_of(rows: Iterable[Mapping[str, str]], shape: ModelShape) -> dict[str, list[list[bool]]]:

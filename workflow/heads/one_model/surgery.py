@@ -22,7 +22,7 @@ from heads.one_model.costs import ONE_WIDTH, Costs
 from heads.one_model.measuring import UNTRAINED
 from heads.one_model.wish import Wish, step_of, total_of_units
 from heads.one_model.workplace import STUDIED, Workplace
-from heads.pruning.closed_form import Surgeon, output_maps, rungs_of, without
+from heads.pruning.closed_form import Surgeon, gram_matrices, output_maps, rungs_of, without
 from heads.pruning.ladders import HeldOut, ladders_of
 from heads.pruning.rungs import Budget, Ladder, interpolated, picked
 from heads.text.batches import Pairs, measured_pairs
@@ -184,9 +184,8 @@ class Surgery:
         """The surgeon, once it has read the text."""
         self.report("reading the text once for the outputs of all heads and units")
         pairs = self.pairs(STUDIED)
-        read = pairs.only(pairs.index[: 1 + np.searchsorted(np.cumsum(pairs.source.lengths[pairs.index]), SUBWORDS)])
-        batches = (batch.to(self.device) for _, batch in read.in_order(BATCH_TOKENS))
-        return Surgeon(self.model, output_maps(self.model, batches, self.wish.kinds))
+        batches = (batch.to(self.device) for _, batch in pairs.first(SUBWORDS).in_order(BATCH_TOKENS))
+        return Surgeon(self.model, output_maps(self.model, gram_matrices(self.model, batches, self.wish.kinds)))
 
     @cached_property
     def ladders(self) -> dict[Place, Ladder]:

@@ -9,13 +9,17 @@ import copy
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
+from pathlib import Path
 from typing import TypeVar
 
 import torch
 from torch import Tensor, nn
 
+from heads.base.files import UserError
+from heads.base.names import ATTENTIONS
+from heads.model.checkpoint import load_tensors, save_tensors
 from heads.model.encoder import Encoder
-from heads.model.head_removal import prune
+from heads.model.head_removal import OpenHeads, prune
 from heads.model.shape import Place
 from heads.model.sublayers import CrossAttention, FeedForwardPart, SelfAttention, SubLayer, parts_of
 from heads.model.transformer import Transformer
@@ -46,8 +50,11 @@ def output_of(part: SubLayer) -> tuple[nn.Linear, int]:
 
 
 @torch.no_grad()
-def output_maps(model: Encoder, batches: Iterable[Batch], kinds: Collection[str]) -> dict[Place, OutputMap]:
-    """What the surgeon needs of each sub-layer of these kinds, from one pass over a text in evaluation mode."""
+def gram_matrices(model: Encoder, batches: Iterable[Batch], kinds: Collection[str]) -> dict[Place, Tensor]:
+    """The sum of h h' [C, C] over what the output map of each sub-layer of these kinds is given, in evaluation mode.
+
+    h [C] has the inputs for one subword, and 1 if the map has a bias. In double precision, on the CPU.
+    """
     parts = {place: part for place, part in parts_at(model, kinds).items() if output_of(part)[1]}
     grams, real = dict[Place, Tensor](), dict[str, Tensor]()
 
@@ -72,12 +79,36 @@ def output_maps(model: Encoder, batches: Iterable[Batch], kinds: Collection[str]
     finally:
         for handle in handles:
             handle.remove()
-    found = {}
-    for place, part in parts.items():
-        output, groups = output_of(part)
+    return {place: gram.cpu() for place, gram in grams.items()}
+
+
+def output_maps(model: Encoder, grams: Mapping[Place, Tensor]) -> dict[Place, OutputMap]:
+    """What the surgeon needs to know of each sub-layer, from the Gram matrices of this model."""
+    found, parts = {}, parts_at(model, {kind for kind, _ in grams})
+    for place, gram in grams.items():
+        output, groups = output_of(parts[place])
         bias = None if output.bias is None else output.bias.cpu()
-        found[place] = OutputMap.of(grams[place].cpu(), output.weight.cpu(), bias, groups)
+        found[place] = OutputMap.of(gram, output.weight.cpu(), bias, groups)
     return found
+
+
+def save_grams(path: Path, grams: Mapping[Place, Tensor]) -> None:
+    """Write Gram matrices to a file."""
+    save_tensors(path, {f"{kind}.{layer}": gram for (kind, layer), gram in grams.items()}, {})
+
+
+def load_output_maps(path: Path, model: Encoder) -> dict[Place, OutputMap]:
+    """As `output_maps`, from a file by `save_grams`. Raises UserError unless it is of the attention of such a model."""
+    grams = {
+        (kind, int(layer)): gram for name, gram in load_tensors(path)[0].items() for kind, layer in [name.split(".")]
+    }
+    outputs = {place: output_of(part) for place, part in parts_at(model, ATTENTIONS).items()}
+    widths = {
+        place: output.in_features + (output.bias is not None) for place, (output, heads) in outputs.items() if heads
+    }
+    if {place: len(gram) for place, gram in grams.items()} != widths:
+        raise UserError(f"{path} is of a model with other heads: delete it and run its stage again.")
+    return output_maps(model, grams)
 
 
 class Surgeon:
@@ -153,6 +184,16 @@ def without(model: Model, maps: Mapping[Place, OutputMap], kept: Kept) -> Model:
     for place, left in kept.items():
         put(output_of(parts[place])[0], refitted(maps[place], left))
     return smaller
+
+
+def kept_by(open_heads: OpenHeads) -> Kept:
+    """The heads that a choice keeps in each layer."""
+    return {
+        (kind, layer): [head for head, stays in enumerate(of_layer) if stays]
+        for kind, layers in open_heads.items()
+        for layer, of_layer in enumerate(layers)
+        if of_layer
+    }
 
 
 def fewer(maps: Mapping[Place, OutputMap], kept: Kept) -> Kept:

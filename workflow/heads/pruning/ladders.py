@@ -1,12 +1,13 @@
 """Ladders: what a whole model loses on held-out text while one sub-layer alone has fewer heads or hidden units."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from heads.base.names import HEAD
 from heads.model.alone import ExampleEncoder
 from heads.model.encoder import Encoder
 from heads.model.prefixes import Prefixes
@@ -15,6 +16,8 @@ from heads.pruning.closed_form import Surgeon
 from heads.pruning.rungs import Ladder
 from heads.pruning.surgeon import OutputMap
 from heads.text.batches import Batch
+
+COLUMNS = (*HEAD, "last", "loss_change")
 
 
 class HeldOut:
@@ -66,3 +69,21 @@ def ladders_of(surgeon: Surgeon, held_out: HeldOut, rungs: Callable[[OutputMap],
         fewer = surgeon.ladder(place, rungs(what), partial(held_out.loss, place))
         found[place] = {**{number: loss - whole for number, loss in fewer.items()}, what.groups: 0.0}
     return found
+
+
+def every_number(what: OutputMap) -> list[int]:
+    """The numbers of heads for which losses are measured: all but the whole."""
+    return list(range(what.groups))
+
+
+def ladder_rows(surgeon: Surgeon, ladders: Mapping[Place, Ladder]) -> Iterator[dict[str, object]]:
+    """A row with COLUMNS for each head of each layer.
+
+    last: 1 for the head that is the last to go in its layer, 2 for the one before it, and so on. loss_change: what is
+    lost in nats an answer if it and all that go before it are gone.
+    """
+    shape = surgeon.model.shape
+    for kind, layer, head in shape.heads():
+        live, order = shape.live_heads[kind][layer], surgeon.order((kind, layer))
+        last = len(live) - order.index(live.index(head))
+        yield dict(zip(COLUMNS, (kind, layer, head, last, ladders[kind, layer][last - 1]), strict=True))

@@ -14,11 +14,11 @@ from pathlib import Path
 import numpy as np
 
 from heads.base.files import UserError, read_tsv
-from heads.base.methods import MEASURED_IN, files_of, least_of
+from heads.base.methods import MEASURED_IN, SURGEON, files_of, least_of
 from heads.base.names import ATTENTIONS, HEAD
 from heads.base.targets import Target
-from heads.model.shape import Head, shape_of
-from heads.pruning.rungs import solved
+from heads.model.shape import Head, Place, shape_of
+from heads.pruning.rungs import Budget, picked, solved
 
 COLUMNS = ("method", "budget", *HEAD, "open")
 OPTIMAL = "optimal"
@@ -46,7 +46,7 @@ def read_measured(baseline: Path, targets: Sequence[Target]) -> Measured:
 
 
 def scores_of(name: str, measured: Measured) -> dict[Head, float]:
-    """The score of each head by a method other than `random`; the best head has the highest score.
+    """The score of each head by a method other than `random` and `surgeon`; the best has the highest score.
 
     Single-head ablation ranks by the score lost on the dev set. LRP ranks by `relevance_absolute` of the first rule,
     not by the signed share of the paper, whose order a few steps decide. The signed form of importance ranks highest
@@ -87,6 +87,8 @@ def choose(target: Target, measured: Measured, at_least: Mapping[str, int]) -> l
     try:
         if target.draw is not None:
             return keep_best(random_scores(measured.heads, target.draw), budget)
+        if method == SURGEON:
+            return keep_rungs(measured, budget)
         scores = scores_of(method, measured)
         if method != OPTIMAL:
             return keep_best(scores, budget)
@@ -106,6 +108,30 @@ def selection_rows(
         kept = set(choose(target, measured, at_least))
         rows += [dict(zip(COLUMNS, (method, budget, *head, int(head in kept)), strict=True)) for head in measured.heads]
     return rows
+
+
+def keep_rungs(measured: Measured, budget: int) -> list[Head]:
+    """The heads that the surgeon leaves: as many in each layer as lose least together, and the last to go.
+
+    Raises UserError if there are fewer heads, or for a damaged table.
+    """
+    name = MEASURED_IN[SURGEON]
+    ladders: dict[Place, dict[int, float]] = defaultdict(dict)
+    last: dict[Head, int] = {}
+    try:
+        for row in measured.tables[name]:
+            place, number = (row["attention"], int(row["layer"])), int(row["last"])
+            last[*place, int(row["head"])] = number
+            ladders[place] |= {number - 1: float(row["loss_change"])}
+    except (LookupError, TypeError, ValueError):
+        raise UserError(f"{name} is damaged: delete it and run its stage again.") from None
+    if {*last} != {*measured.heads} or any({*ladder} != {*range(len(ladder))} for ladder in ladders.values()):
+        raise UserError(f"{name} is of a model with other heads: delete it and run its stage again.")
+    whole = {place: {**ladder, len(ladder): 0.0} for place, ladder in ladders.items()}
+    numbers = picked(whole, [Budget(lambda _: 1.0, budget, budget)])
+    if numbers is None:
+        raise UserError(f"cannot keep {budget} of {len(last)} heads: keep at least 0 and at most all of them.")
+    return [head for head in measured.heads if last[head] <= numbers[head[:2]]]
 
 
 def keep_optimal(scores: Scores, budget: int, least: Mapping[tuple[str, int], int]) -> list[Head]:

@@ -100,6 +100,14 @@ class Pairs:
         part.index = np.array(members, np.int64)
         return part
 
+    def first(self, subwords: int) -> Self:
+        """The first pairs, until they have so many source subwords together."""
+        return self.only(self.index[: 1 + np.searchsorted(np.cumsum(self.source.lengths[self.index]), subwords)])
+
+    def drawn(self, subwords: int) -> Self:
+        """Pairs drawn at random, always the same, with about so many source subwords together."""
+        return self.only(np.random.default_rng(1).permutation(self.index)).first(subwords)
+
     def answers(self, members: NDArray[np.int64]) -> int:
         """Number of subwords that a model has to predict for these pairs, including EOS."""
         return int(self.target.lengths[members].sum()) + len(members)

@@ -1,0 +1,225 @@
+"""`surgeon`, and the stages that let its heads make up for others, by their numbers, against plain least squares."""
+
+from collections import defaultdict
+from collections.abc import Collection, Mapping
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+
+from heads.__main__ import main
+from heads.base.files import read_tsv, write_json, write_lines, write_tsv
+from heads.base.names import ATTENTIONS
+from heads.model.checkpoint import load_tensors, save_tensors
+from heads.model.folder import load_folder
+from heads.model.head_removal import module_name, open_without, prune
+from heads.model.shape import Head, Place, full_heads
+from heads.model.transformer import Transformer
+from heads.text.special_ids import BOS, EOS
+from heads.text.vocabulary import Vocabulary
+from heads.translation.beam_search import greedy
+from known_experiment import Known, Pair, command, loss, save, settings, shape
+from shape_facts import facts_with_shape
+
+PLACES = [(kind, layer) for kind in ATTENTIONS for layer in (0, 1)]
+
+
+def scattered() -> Transformer:
+    """A model of random weights, so large that heads matter."""
+    torch.manual_seed(11)
+    model = Transformer(shape()).eval()
+    with torch.no_grad():
+        for name, value in model.named_parameters():
+            if "norm" not in name:
+                value.copy_(torch.randn(value.shape) * value.shape[-1] ** -0.5)
+            if name.endswith("attention.output.weight"):
+                value.mul_(3)
+    return model
+
+
+@pytest.fixture(scope="module")
+def operated(known: Known, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of that model with what the surgeon found."""
+    folder = save(scattered(), tmp_path_factory.mktemp("operated") / "results/mine/baseline/seed-1")
+    told = settings(folder.parent / "s.yaml")
+    sides = {f"{prefix}{side}": known.tokens(split, side)
+             for prefix, split in (("train_", "train"), ("", "dev")) for side in ("source", "target")}  # fmt: skip
+    command("surgeon", settings=told, model=folder, device="cpu", **sides,
+            out=folder / "surgeon.tsv", grams=folder / "grams.safetensors")  # fmt: skip
+    return folder
+
+
+def inputs_of(model: Transformer, pairs: Collection[Pair]) -> dict[Place, NDArray[np.float64]]:
+    """What the output map of each attention is given [N, C], one pair at a time."""
+    found: dict[Place, list[NDArray[np.float64]]] = defaultdict(list)
+    handles = [
+        model.get_submodule(f"{module_name(*place)}.output").register_forward_pre_hook(
+            lambda _, given, place=place: found[place].append(given[0][0].detach().double().numpy())
+        )
+        for place in PLACES
+    ]
+    for source, target in pairs:
+        read = torch.tensor([[*source, EOS]])
+        model(read, torch.ones_like(read, dtype=torch.bool), torch.tensor([[BOS, *target]]))
+    for handle in handles:
+        handle.remove()
+    return {place: np.concatenate(rows) for place, rows in found.items()}
+
+
+@torch.no_grad()
+def made_up(known: Known, kept: Mapping[Place, Collection[int]]) -> Transformer:
+    """The model in which the heads kept in some layers come as close to all as they can, and others give nothing."""
+    model, read = scattered(), inputs_of(scattered(), known.pairs("train"))
+    for place, heads in kept.items():
+        columns = [head * 8 + i for head in sorted(heads) for i in range(8)]
+        output = model.get_submodule(f"{module_name(*place)}.output").get_parameter("weight")
+        wanted = read[place] @ output.double().numpy().T
+        output.zero_()
+        fitted = np.linalg.lstsq(read[place][:, columns], wanted, rcond=None)[0]
+        output[:, columns] = torch.from_numpy(fitted.T).float()
+    return model
+
+
+def test_a_row_has_what_is_lost_without_its_head_and_all_that_go_before_it_while_the_others_make_up_for_them(
+    known: Known, operated: Path
+) -> None:
+    rows = read_tsv(operated / "surgeon.tsv")
+    assert [tuple(row) for row in rows] == [("attention", "layer", "head", "last", "loss_change")] * 18
+    assert [(row["attention"], int(row["layer"]), int(row["head"])) for row in rows] == [*scattered().shape.heads()]
+    whole = loss(scattered(), known.pairs("dev"), 0.0)
+    changes = []
+    for kind, layer in PLACES:
+        mine = [row for row in rows if (row["attention"], row["layer"]) == (kind, str(layer))]
+        assert sorted(row["last"] for row in mine) == ["1", "2", "3"]
+        for row in mine:
+            kept = [int(other["head"]) for other in mine if int(other["last"]) < int(row["last"])]
+            lost = loss(made_up(known, {(kind, layer): kept}), known.pairs("dev"), 0.0) - whole
+            assert float(row["loss_change"]) == pytest.approx(lost, abs=2e-4)
+            changes.append(abs(lost))
+    assert min(changes) < 0.02 < 0.1 < max(changes)
+
+
+def test_training_pairs_are_drawn_until_they_have_enough_subwords_and_losses_are_of_the_first_dev_pairs(
+    known: Known, operated: Path, tmp_path: Path
+) -> None:
+    def run(**read: int) -> tuple[float, list[dict[str, str]]]:
+        told = settings(tmp_path / "s.yaml", surgeon=read)
+        sides = {f"{prefix}{side}": known.tokens(split, side)
+                 for prefix, split in (("train_", "train"), ("", "dev")) for side in ("source", "target")}  # fmt: skip
+        command("surgeon", settings=told, model=operated, device="cpu", **sides,
+                out=tmp_path / "surgeon.tsv", grams=tmp_path / "grams.safetensors")  # fmt: skip
+        grams = load_tensors(tmp_path / "grams.safetensors")[0]
+        return float(grams["enc_self.0"].trace()), read_tsv(tmp_path / "surgeon.tsv")
+
+    (few, _), (more, _), (every, whole) = run(subwords=30), run(subwords=60), run()
+    assert 0 < few < more < every / 2
+    (again, of_first) = run(sentences=3)
+    assert again == every
+    row, first = of_first[0], known.pairs("dev")[:3]
+    assert row != whole[0]
+    kept = [int(r["head"]) for r in of_first[:3] if int(r["last"]) < int(row["last"])]
+    lost = loss(made_up(known, {("enc_self", 0): kept}), first, 0.0) - loss(scattered(), first, 0.0)
+    assert float(row["loss_change"]) == pytest.approx(lost, abs=2e-4)
+
+
+LIVE = {"enc_self": [[0, 1], [0, 2], []], "dec_self": [[1], [], [0]], "dec_enc": [[0, 1], [1], [2]]}
+HEADS = [(kind, layer, head) for kind, layers in LIVE.items() for layer, heads in enumerate(layers) for head in heads]
+
+
+def test_as_many_heads_stay_in_each_layer_as_lose_least_of_all_ways_to_have_that_number(tmp_path: Path) -> None:
+    drawn, sizes = (
+        np.random.default_rng(4),
+        {(k, n): len(h) for k, layers in LIVE.items() for n, h in enumerate(layers)},
+    )
+    ladders = {place: [*drawn.normal(1, 1, size).round(3).tolist(), 0.0] for place, size in sizes.items() if size}
+    last = {head: 1 + LIVE[head[0]][head[1]][::-1].index(head[2]) for head in HEADS}
+    rows = [
+        dict(zip(("attention", "layer", "head", "last", "loss_change"),
+                 (*head, last[head], ladders[head[:2]][last[head] - 1]), strict=True))
+        for head in HEADS
+    ]  # fmt: skip
+    write_json(tmp_path / "model.json", {"shape": facts_with_shape(LIVE, width=12, head_width=3)})
+    write_tsv(tmp_path / "surgeon.tsv", rows, tuple(rows[0]))
+    told = settings(tmp_path / "s.yaml")
+    targets = [f"surgeon-{number}" for number in range(11)]
+    command("selection", settings=told, baseline=tmp_path, targets=targets, out=tmp_path / "selection.tsv")
+    chosen = read_tsv(tmp_path / "selection.tsv")
+    every = [
+        dict(zip(ladders, numbers, strict=True)) for numbers in product(*(range(len(x)) for x in ladders.values()))
+    ]
+    for number, target in enumerate(targets):
+        mine = [row for row in chosen if f"{row['method']}-{row['budget']}" == target]
+        assert [(row["attention"], int(row["layer"]), int(row["head"])) for row in mine] == HEADS
+        best = min(
+            (numbers for numbers in every if sum(numbers.values()) == number),
+            key=lambda numbers: sum(ladders[place][n] for place, n in numbers.items()),
+        )
+        assert [row["open"] == "1" for row in mine] == [last[head] <= best[head[:2]] for head in HEADS]
+
+
+def selected(known: Known, operated: Path, heads: Path, out: Path, *grams: Path) -> int:
+    """Prune and train for updates that change nothing."""
+    told = ["--settings", settings(out / "s.yaml"), "--data", known.bpe, "--references", known.text("dev", "target")]
+    told += ["--seed", 1, "--start-model", operated, "--heads", heads, "--model", out / "run"]
+    told += ["--history", out / "run/train.jsonl", "--device", "cpu", *(["--grams", *grams] if grams else [])]
+    return main(["selected", *map(str, told)])
+
+
+KEPT: dict[Place, list[int]] = {("enc_self", 0): [0, 2], ("enc_self", 1): [1], ("dec_self", 1): [], ("dec_enc", 0): [2]}
+
+
+def closed() -> set[Head]:
+    """The heads that KEPT leaves out."""
+    return {(*place, head) for place, heads in KEPT.items() for head in range(3) if head not in heads}
+
+
+def test_where_the_surgeon_chose_masked_models_have_heads_that_make_up_for_others_and_only_there(
+    known: Known, operated: Path, tmp_path: Path
+) -> None:
+    model, found = made_up(known, KEPT), []
+    for ids in known.ids("test", "source"):
+        read = torch.tensor([[*ids, EOS]])
+        found += greedy(model, read, torch.ones_like(read, dtype=torch.bool))
+    write_lines(tmp_path / "references", Vocabulary(known.bpe / "target.model").decode(found))
+    rows = [
+        dict(zip(("method", "budget", "attention", "layer", "head", "open"),
+                 (method, 11, *head, int(head not in closed())), strict=True))
+        for method in ("lrp", "surgeon") for head in model.shape.heads()
+    ]  # fmt: skip
+    write_tsv(tmp_path / "selection.tsv", rows, tuple(rows[0]))
+    told = settings(tmp_path / "s.yaml", translate={"beam": 1, "length_penalty": 0.0}, selection={"resamples": 199})
+    command("masked", settings=told, model=operated, source=known.tokens("test", "source"), device="cpu",
+            references=tmp_path / "references", target_bpe=known.bpe / "target.model", out=tmp_path / "masked.tsv",
+            selection=tmp_path / "selection.tsv", grams=operated / "grams.safetensors")  # fmt: skip
+    lrp, surgeon = (float(row["bleu"]) for row in read_tsv(tmp_path / "masked.tsv"))
+    assert lrp < 60 and surgeon > lrp + 20
+
+
+def test_chosen_heads_are_trained_from_where_they_make_up_for_the_others(
+    known: Known, operated: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shape, heads = scattered().shape, tmp_path / "heads.tsv"
+    table = [
+        dict(zip(("attention", "layer", "head", "open"), (*head, int(head not in closed())), strict=True))
+        for head in shape.heads()
+    ]
+    write_tsv(heads, table, tuple(table[0]))
+    assert selected(known, operated, heads, tmp_path, operated / "grams.safetensors") == 0
+    expected = prune(made_up(known, KEPT), open_without(shape, closed())).state_dict()
+    found = load_folder(tmp_path / "run").state_dict()
+    assert found.keys() == expected.keys()
+    for name, value in found.items():
+        torch.testing.assert_close(value, expected[name], rtol=1e-2, atol=2e-3)
+    assert selected(known, operated, heads, tmp_path / "plain") == 0
+    plain = load_folder(tmp_path / "plain/run").state_dict()
+    output = f"{module_name('enc_self', 0)}.output.weight"
+    assert torch.equal(plain[output], prune(scattered(), open_without(shape, closed())).state_dict()[output])
+    assert (plain[output] - found[output]).abs().max() > 0.05
+    others = {place: torch.eye(16) for place in ("enc_self.0", "enc_self.1")}
+    save_tensors(tmp_path / "others.safetensors", others, {})
+    assert selected(known, operated, heads, tmp_path / "no", tmp_path / "others.safetensors") == 1
+    assert "others.safetensors is of a model with other heads: delete it" in capsys.readouterr().err
+    assert full_heads(layers=2, heads=3) == shape.live_heads
