@@ -1,14 +1,20 @@
-"""How well and how fast exported models translate: BLEU and CPU seconds in CTranslate2, on one thread.
+"""How good, how large and how fast exported models are in CTranslate2, on one thread: BLEU, chrF, megabytes, ratios.
 
 Run: python benchmarks/exported.py test.en.gz test.de.gz FOLDER... on folders that `heads export --format ctranslate2`
-made; the others are compared with the first. Folders take turns, so that a busy machine slows them alike; seconds are
-those of the fastest turn, and the ratio is what counts. None of our own code is used.
+made; the others are compared with the first. BLEU and chrF are of all lines. Speed is that of the first lines, one at a
+time and in batches, in which every model has to write as many subwords as the first one writes of its own accord, so
+that none gains by shorter outputs. Folders take turns, so that a busy machine slows them alike; a time is that of the
+fastest turn, in CPU seconds, and the ratio is what counts. Memory is the most that a process takes that only translates
+the lines timed. None of our own code is used.
 """
 
 import argparse
 import csv
 import gzip
+import multiprocessing
+import resource
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -16,14 +22,19 @@ import ctranslate2
 import sacrebleu
 import sentencepiece
 
+BATCH = 32
+KINDS = {"B": 1, "kB": 1e3, "MB": 1e6}
+
 
 @dataclass
 class Exported:
-    """A model with its vocabularies, its translations, and the CPU seconds of each turn."""
+    """A model with its vocabularies, its translations, and the CPU seconds of each turn by sentences at once."""
 
     folder: Path
-    seconds: list[float] = field(default_factory=list)
+    seconds: dict[int, list[float]] = field(default_factory=lambda: {1: [], BATCH: []})
     translations: list[str] = field(default_factory=list)
+    lengths: list[int] = field(default_factory=list)
+    """Subwords of each translation."""
 
     def __post_init__(self) -> None:
         self.source, self.target = (
@@ -38,46 +49,77 @@ class Exported:
         with (self.folder / "heads.tsv").open(encoding="utf-8", newline="") as rows:
             return sum(int(row["open"]) for row in csv.DictReader(rows, delimiter="\t"))
 
-    def translate(self, lines: list[str], beam: int, length_penalty: float) -> None:
-        """Translate all lines once, and keep the translations and the CPU seconds."""
-        started = time.process_time()
+    @property
+    def megabytes(self) -> float:
+        """The size of the file with the weights."""
+        return (self.folder / "model.bin").stat().st_size / KINDS["MB"]
+
+    def translate(self, lines: Sequence[str], beam: int, length_penalty: float) -> None:
+        """Translate all lines, and keep the translations."""
         subwords = [self.source.encode(line, out_type=str) for line in lines]
         found = self.translator.translate_batch(
-            subwords, beam_size=beam, length_penalty=length_penalty, disable_unk=True, max_batch_size=32
+            subwords, beam_size=beam, length_penalty=length_penalty, disable_unk=True, max_batch_size=BATCH
         )
+        self.lengths = [len(result.hypotheses[0]) for result in found]
         self.translations = [self.target.decode(result.hypotheses[0]) for result in found]
-        self.seconds.append(time.process_time() - started)
+
+    def timed(self, lines: Sequence[str], lengths: Sequence[int], size: int, beam: int, length_penalty: float) -> None:
+        """Translate lines to these lengths, so many at once, those of similar length together; keep the CPU seconds."""
+        order = sorted(range(len(lines)), key=lengths.__getitem__)
+        subwords = [self.source.encode(lines[number], out_type=str) for number in order]
+        started = time.process_time()
+        for first in range(0, len(order), size):
+            longest = max(1, lengths[order[min(first + size, len(order)) - 1]])
+            self.translator.translate_batch(
+                subwords[first : first + size], beam_size=beam, length_penalty=length_penalty,
+                min_decoding_length=longest, max_decoding_length=longest,
+            )  # fmt: skip
+        self.seconds[size].append(time.process_time() - started)
+
+
+def peak(folder: Path, lines: Sequence[str], beam: int, length_penalty: float) -> float:
+    """The most megabytes that a process takes that translates these lines with a model, of which it is told all."""
+    Exported(folder).translate(lines, beam, length_penalty)
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * KINDS["kB"] / KINDS["MB"]
 
 
 def lines_of(path: Path) -> list[str]:
-    """The lines of a gzipped text."""
-    with gzip.open(path, "rt", encoding="utf-8") as lines:
+    """The lines of a text, plain or gzipped."""
+    with gzip.open(path, "rt", encoding="utf-8") if path.suffix == ".gz" else path.open(encoding="utf-8") as lines:
         return [line.rstrip("\n") for line in lines]
 
 
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("source", type=Path, help="gzipped text")
-    parser.add_argument("reference", type=Path, help="gzipped text")
+    parser.add_argument("source", type=Path, help="text, plain or gzipped")
+    parser.add_argument("reference", type=Path, help="text, plain or gzipped")
     parser.add_argument("folders", type=Path, nargs="+")
     parser.add_argument("--beam", type=int, default=4)
     parser.add_argument("--length-penalty", type=float, default=1.0, help="exponent of the length")
     parser.add_argument("--turns", type=int, default=3)
+    parser.add_argument("--timed", type=int, default=100, help="lines that are timed")
     parser.add_argument("--tokenize", default="13a", help="sacrebleu's tokeniser, such as zh for Chinese (13a)")
     arguments = parser.parse_args()
     source, reference = lines_of(arguments.source), lines_of(arguments.reference)
-    models = [Exported(folder) for folder in arguments.folders]
-    for _ in range(arguments.turns):
-        for model in models:
-            model.translate(source, arguments.beam, arguments.length_penalty)
-    print("folder\theads\tweights\tMB\tBLEU\tCPU_seconds\tratio")
+    models, search = [Exported(folder) for folder in arguments.folders], (arguments.beam, arguments.length_penalty)
     for model in models:
-        score = sacrebleu.corpus_bleu(model.translations, [reference], tokenize=arguments.tokenize)
-        bleu, seconds = score.score, min(model.seconds)
-        size = (model.folder / "model.bin").stat().st_size / 1e6
-        cells = (model.heads, model.translator.compute_type, f"{size:.1f}", f"{bleu:.2f}", f"{seconds:.1f}")
-        print(model.folder.name, *cells, f"{min(models[0].seconds) / seconds:.2f}", sep="\t")
+        model.translate(source, *search)
+    timed, whole = source[: arguments.timed], models[0]
+    for _ in range(arguments.turns):
+        for size in whole.seconds:
+            for model in models:
+                model.timed(timed, whole.lengths[: len(timed)], size, *search)
+    print("folder\theads\tweights\tMB\tBLEU\tchrF\tsentences_per_second\tratio\tratio_in_batches\tpeak_MB")
+    with multiprocessing.get_context("spawn").Pool(1, maxtasksperchild=1) as pool:
+        for model in models:
+            bleu = sacrebleu.corpus_bleu(model.translations, [reference], tokenize=arguments.tokenize).score
+            chrf = sacrebleu.corpus_chrf(model.translations, [reference]).score
+            alone, together = (min(whole.seconds[size]) / min(model.seconds[size]) for size in whole.seconds)
+            rate, most = len(timed) / min(model.seconds[1]), pool.apply(peak, (model.folder, timed, *search))
+            cells = (f"{model.megabytes:.1f}", f"{bleu:.2f}", f"{chrf:.2f}", f"{rate:.1f}", f"{alone:.2f}")
+            weights = model.translator.compute_type
+            print(model.folder.name, model.heads, weights, *cells, f"{together:.2f}", f"{most:.0f}", sep="\t")
 
 
 if __name__ == "__main__":
