@@ -1,0 +1,78 @@
+"""Draw what smaller models lose against how much faster they are, from tables of `exported.py` and `firefox_engine.py`.
+
+Run: PYTHONPATH=workflow python benchmarks/frontier.py frontier.png "CTranslate2=ctranslate2.tsv" "Firefox=firefox.tsv"
+with a table for each panel. Loss is that of BLEU against the table's first model, and speed the ratio to it, in batches
+where the table has both. A folder whose name ends in `-10-minutes` was fine-tuned for so long; all others were not.
+"""
+
+import argparse
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pandas as pd
+from matplotlib.axes import Axes
+
+from heads.figures.style import new_figure, panel, save, styled
+
+COLOURS = ("#0072B2", "#D55E00", "#009E73")
+RATIOS = ("ratio_in_batches", "ratio")
+LEAST, EACH = 18, 6
+"""Area of a dot without training, and what a minute adds."""
+
+
+def minutes_of(folder: str) -> float:
+    """How long a model was fine-tuned, by its folder's name."""
+    found = re.search(r"-(\d+)-minutes$", folder)
+    return float(found[1]) if found else 0.0
+
+
+def frontier(points: pd.DataFrame) -> Iterator[int]:
+    """The models that no other one beats in speed without losing more, from the fastest on."""
+    least = float("inf")
+    for row in points.sort_values("speed", ascending=False).itertuples():
+        if float(row.lost) < least:
+            least = float(row.lost)
+            yield int(row.Index)
+
+
+def draw(axes: Axes, table: pd.DataFrame, colour: str) -> None:
+    """The models of one table, and the frontier as a line."""
+    ratio = next(name for name in RATIOS if name in table)
+    lost, minutes = table["BLEU"].iloc[0] - table["BLEU"], table["folder"].map(minutes_of)
+    points = pd.DataFrame({"speed": table[ratio], "lost": lost, "minutes": minutes})
+    best = points.loc[list(frontier(points))]
+    axes.plot(best["speed"], best["lost"], color=colour, linewidth=0.9, drawstyle="steps-post", zorder=1)
+    trained = minutes > 0
+    for rows, face in ((points[~trained], "white"), (points[trained], colour)):
+        areas = LEAST + EACH * rows["minutes"]
+        axes.scatter(rows["speed"], rows["lost"], s=areas, color=face, edgecolor=colour, zorder=3)
+    # Neighbours on the frontier have their names on different sides.
+    for number, row in enumerate(points.sort_values("speed").itertuples()):
+        words = re.sub(r"-\d+-minutes$", "", str(table["folder"][row.Index])).replace("-", " ")
+        offset, side = ((6, 3), "left") if number % 2 == 0 else ((-6, -10), "right")
+        place = (float(points["speed"][row.Index]), float(points["lost"][row.Index]))
+        axes.annotate(words, place, offset, textcoords="offset points", fontsize=6, ha=side)
+    axes.margins(0.18)
+    axes.invert_yaxis()
+    axes.set(xlabel="times as fast as the first model", ylabel="BLEU lost")
+
+
+def main() -> None:
+    """Draw and save."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("out", type=Path, help="picture to write, .png; a .pdf is written beside it")
+    parser.add_argument("panels", nargs="+", metavar="TITLE=TABLE")
+    arguments = parser.parse_args()
+    panels = [text.partition("=") for text in arguments.panels]
+    with styled():
+        title = "Quality lost against speed gained: hollow untrained, filled fine-tuned, larger for longer"
+        figure, axes = new_figure(2.9, title, ncols=len(panels))
+        for number, (each, (name, _, table)) in enumerate(zip(axes[0], panels, strict=True)):
+            draw(each, pd.read_csv(table, sep="\t"), COLOURS[number % len(COLOURS)])
+            panel(each, "abcdef"[number], name)
+        save(figure, arguments.out.with_suffix(".pdf"), arguments.out)
+
+
+if __name__ == "__main__":
+    main()
