@@ -1,8 +1,9 @@
 """Draw what smaller models lose against how much faster they are, from tables of `exported.py` and `firefox_engine.py`.
 
-Run: PYTHONPATH=workflow python benchmarks/frontier.py frontier.png "CTranslate2=ctranslate2.tsv" "Firefox=firefox.tsv"
-with a table for each panel. Loss is that of BLEU against the table's first model, and speed the ratio to it, in batches
-where the table has both. A folder whose name ends in `-10-minutes` was fine-tuned for so long; all others were not.
+Run: PYTHONPATH=workflow python benchmarks/frontier.py frontier.png "CTranslate2=quality.tsv,speed.tsv" with two tables
+for each panel, as quality takes a whole test set and speed a few lines in many turns. Loss is that of BLEU against the
+first model, and speed the ratio to it, in batches where the table has both; models that are in one table are left out.
+A folder whose name ends in `-10-minutes` was fine-tuned for so long; all others were not.
 """
 
 import argparse
@@ -37,7 +38,7 @@ def frontier(points: pd.DataFrame) -> Iterator[int]:
 
 
 def draw(axes: Axes, table: pd.DataFrame, colour: str) -> None:
-    """The models of one table, and the frontier as a line."""
+    """The models with their quality and speed, and the frontier as a line."""
     ratio = next(name for name in RATIOS if name in table)
     lost, minutes = table["BLEU"].iloc[0] - table["BLEU"], table["folder"].map(minutes_of)
     points = pd.DataFrame({"speed": table[ratio], "lost": lost, "minutes": minutes})
@@ -62,14 +63,16 @@ def main() -> None:
     """Draw and save."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("out", type=Path, help="picture to write, .png; a .pdf is written beside it")
-    parser.add_argument("panels", nargs="+", metavar="TITLE=TABLE")
+    parser.add_argument("panels", nargs="+", metavar="TITLE=QUALITY,SPEED")
     arguments = parser.parse_args()
     panels = [text.partition("=") for text in arguments.panels]
     with styled():
         title = "Quality lost against speed gained: hollow untrained, filled fine-tuned, larger for longer"
         figure, axes = new_figure(2.9, title, ncols=len(panels))
-        for number, (each, (name, _, table)) in enumerate(zip(axes[0], panels, strict=True)):
-            draw(each, pd.read_csv(table, sep="\t"), COLOURS[number % len(COLOURS)])
+        for number, (each, (name, _, tables)) in enumerate(zip(axes[0], panels, strict=True)):
+            quality, speed = (pd.read_csv(table, sep="\t") for table in tables.split(","))
+            ratios = speed[["folder", next(name for name in RATIOS if name in speed)]]
+            draw(each, quality[["folder", "BLEU"]].merge(ratios, on="folder"), COLOURS[number % len(COLOURS)])
             panel(each, "abcdef"[number], name)
         save(figure, arguments.out.with_suffix(".pdf"), arguments.out)
 

@@ -200,3 +200,46 @@ def test_a_citation_of_rows_that_are_not_there_and_a_line_that_is_none_are_refus
 def test_a_number_without_a_citation_behind_its_block_is_found() -> None:
     text = "One 1.5 and 20 %.\n<!-- cite\nx/t a : 1.5\n-->\nTwo 1.5, `0.3`, [x](a-0.7.md), λ 0.03 and 0.01.\n"
     assert uncited(text, {"0.01"}) == ["20", "1.5"]
+
+
+VERDICTS = {
+    "holds": "yes",
+    "does not": "no",
+    "unclear": "unclear",
+    "too few heads": "too few heads to tell",
+    "not settled": "not settled",
+    "not measured": "",
+}
+"""Verdicts of the scoreboard, by the words for them in texts."""
+
+
+def verdicts(model: str) -> dict[str, int]:
+    """How many claims have each verdict for a model."""
+    found = [row[f"verdict_{model}"] for row in read_tsv(MEASURED / "scoreboard/table_scoreboard.tsv")]
+    assert {*found} <= {*VERDICTS.values()}
+    return {words: found.count(verdict) for words, verdict in VERDICTS.items()}
+
+
+def test_verdicts_are_counted_as_the_scoreboard_gives_them() -> None:
+    page = (MEASURED / "scoreboard/README.md").read_text(encoding="utf-8")
+    head, _, *rows = (
+        [cell.strip() for cell in line.strip("|").split("|")] for line in page.splitlines() if line.startswith("|")
+    )
+    assert head == ["model", *VERDICTS]
+    columns = {*read_tsv(MEASURED / "scoreboard/table_scoreboard.tsv")[0]}
+    assert {f"verdict_{model}" for model, *_ in rows} == {name for name in columns if name.startswith("verdict_")}
+    for model, *counts in rows:
+        assert dict(zip(VERDICTS, map(int, counts), strict=True)) == verdicts(model)
+
+
+def test_readme_counts_the_verdicts_of_its_first_model() -> None:
+    readme = " ".join(TEXTS[0].read_text(encoding="utf-8").split())
+    said = re.search(
+        r"(\d+) of the scoreboard's (\d+) claims hold, (\d+) do not, (\d+) are unclear and (\d+) were not measured",
+        readme,
+    )
+    assert said
+    found = verdicts("paper-size-en-pt")
+    unclear = found["unclear"] + found["too few heads"]
+    counts = (found["holds"], sum(found.values()), found["does not"], unclear, found["not measured"])
+    assert tuple(map(int, said.groups())) == counts and not found["not settled"]

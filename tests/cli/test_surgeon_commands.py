@@ -116,6 +116,10 @@ def test_training_pairs_are_drawn_until_they_have_enough_subwords_and_losses_are
 
     (few, _), (more, _), (every, whole) = run(subwords=30), run(subwords=60), run()
     assert 0 < few < more < every / 2
+    drawn, pairs = np.random.default_rng(1).permutation(40), known.pairs("train")
+    lengths = np.cumsum([len(pairs[number][0]) for number in drawn])
+    read = inputs_of(scattered(), [pairs[number] for number in drawn[: 1 + int((lengths < 30).sum())]])
+    assert few == pytest.approx(float((read["enc_self", 0] ** 2).sum()), rel=1e-5)
     (again, of_first) = run(sentences=3)
     assert again == every
     row, first = of_first[0], known.pairs("dev")[:3]

@@ -19,7 +19,8 @@ from heads.config.corpus_entries import parse_corpus
 from test_house import ROOMS
 
 README = documents()
-LINES = [line for block in re.findall(r"```sh\n(.*?)```", README, re.DOTALL) for line in block.splitlines()]
+BLOCKS = re.findall(r"```sh\n(.*?)```", README, re.DOTALL)
+LINES = [re.sub(r" +# .*", "", line) for block in BLOCKS for line in block.splitlines()]
 TABLE = re.findall(r"\| `(snakemake [^`]+)` \|", README)
 ASKED = [line for line in [*LINES, *TABLE] if "snakemake" in shlex.split(line, comments=True)]
 FILES = [line for line in ASKED if all(word.startswith("results/") for word in shlex.split(line)[1:])]
@@ -117,6 +118,13 @@ def test_every_command_of_heads_in_the_readme_has_these_flags(line: str) -> None
     words = shlex.split(re.split(r" [<>|] ", line)[0])
     # A flag or a choice that does not exist makes the parser exit.
     assert vars(parsed(words[1], "heads")[1].parse_args(words[2:]))
+
+
+def test_the_text_of_the_first_commands_is_in_the_repository() -> None:
+    named = {word for line in LINES for word in line.split() if word.startswith("examples/")}
+    assert named == {"examples/text.en"}
+    lines = (ROOT / "examples/text.en").read_text(encoding="utf-8").splitlines()
+    assert len({*lines}) == len(lines) == 200 and all(4 <= len(line.split()) <= 25 for line in lines)
 
 
 def test_the_settings_that_the_readme_shows_are_settings() -> None:
