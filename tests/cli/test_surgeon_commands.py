@@ -224,6 +224,7 @@ def test_chosen_heads_are_trained_from_where_they_make_up_for_the_others(
     assert (plain[output] - found[output]).abs().max() > 0.05
     others = {place: torch.eye(16) for place in ("enc_self.0", "enc_self.1")}
     save_tensors(tmp_path / "others.safetensors", others, {})
-    assert selected(known, operated, heads, tmp_path / "no", tmp_path / "others.safetensors") == 1
-    assert "others.safetensors is of a model with other heads: delete it" in capsys.readouterr().err
+    for wrong in (tmp_path / "others.safetensors", operated / "model.safetensors"):
+        assert selected(known, operated, heads, tmp_path / "no", wrong) == 1
+        assert f"{wrong.name} is of a model with other heads: delete it" in capsys.readouterr().err
     assert full_heads(layers=2, heads=3) == shape.live_heads

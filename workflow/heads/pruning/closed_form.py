@@ -94,21 +94,25 @@ def output_maps(model: Encoder, grams: Mapping[Place, Tensor]) -> dict[Place, Ou
 
 def save_grams(path: Path, grams: Mapping[Place, Tensor]) -> None:
     """Write Gram matrices to a file."""
-    save_tensors(path, {f"{kind}.{layer}": gram for (kind, layer), gram in grams.items()}, {})
+    save_tensors(path, {_name_of(place): gram for place, gram in grams.items()}, {})
 
 
 def load_output_maps(path: Path, model: Encoder) -> dict[Place, OutputMap]:
     """As `output_maps`, from a file by `save_grams`. Raises UserError unless it is of the attention of such a model."""
-    grams = {
-        (kind, int(layer)): gram for name, gram in load_tensors(path)[0].items() for kind, layer in [name.split(".")]
-    }
-    outputs = {place: output_of(part) for place, part in parts_at(model, ATTENTIONS).items()}
-    widths = {
-        place: output.in_features + (output.bias is not None) for place, (output, heads) in outputs.items() if heads
-    }
-    if {place: len(gram) for place, gram in grams.items()} != widths:
+    grams, places, sizes = load_tensors(path)[0], dict[str, Place](), dict[str, tuple[int, ...]]()
+    for place, part in parts_at(model, ATTENTIONS).items():
+        output, heads = output_of(part)
+        if heads:
+            name = _name_of(place)
+            places[name], sizes[name] = place, (output.in_features + (output.bias is not None),) * 2
+    if {name: tuple(gram.shape) for name, gram in grams.items()} != sizes:
         raise UserError(f"{path} is of a model with other heads: delete it and run its stage again.")
-    return output_maps(model, grams)
+    return output_maps(model, {place: grams[name] for name, place in places.items()})
+
+
+def _name_of(place: Place) -> str:
+    """The name of a sub-layer's Gram matrix in a file."""
+    return ".".join(map(str, place))
 
 
 class Surgeon:
