@@ -110,6 +110,7 @@ def test_the_smaller_model_computes_what_the_cut_one_computes(model: Transformer
         expected = model(batch.source, batch.source_mask, batch.target_input)
     with pytest.raises(ValueError, match="fewer than 1"):
         surgeon.kept(place, 0)
+    assert surgeon.kept(place, 7) == surgeon.kept(place, 8) == [*range(7)]
     smaller = without(model, surgeon.maps, kept)
     assert smaller.shape.live_units == {"enc_ffn": (7, 4), "dec_ffn": (7, 7)}
     assert [len(smaller.shape.heads([kind])) for kind in ATTENTIONS] == [6, 3, 5]

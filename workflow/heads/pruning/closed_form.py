@@ -124,13 +124,13 @@ class Surgeon:
         self.order = cache(lambda place: order_of_removal(maps[place], fewest_in(maps[place]))[0])
 
     def kept(self, place: Place, number: int) -> list[int]:
-        """Which heads or units a sub-layer keeps if it keeps so many, by their places in it.
+        """Which heads or units a sub-layer keeps if it keeps so many, or all if it has fewer, by their places in it.
 
         Raises ValueError for fewer than it is ever cut down to.
         """
         if number < (fewest := fewest_in(self.maps[place])):
             raise ValueError(f"{number} are fewer than {fewest}")
-        gone = {*self.order(place)[: self.maps[place].groups - number]}
+        gone = {*self.order(place)[: max(0, self.maps[place].groups - number)]}
         return [group for group in range(self.maps[place].groups) if group not in gone]
 
     def ladder(self, place: Place, rungs: Sequence[int], loss: Callable[[], float]) -> dict[int, float]:
