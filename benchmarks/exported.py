@@ -22,7 +22,7 @@ import sacrebleu
 import sentencepiece
 
 BATCH = 32
-KINDS = {"kB": 1024, "MB": 1e6}
+MEGABYTE = 1e6
 
 
 @dataclass
@@ -51,7 +51,7 @@ class Exported:
     @property
     def megabytes(self) -> float:
         """The size of the file with the weights."""
-        return (self.folder / "model.bin").stat().st_size / KINDS["MB"]
+        return (self.folder / "model.bin").stat().st_size / MEGABYTE
 
     def translate(self, lines: Sequence[str], beam: int, length_penalty: float) -> None:
         """Translate all lines, and keep the translations."""
@@ -81,8 +81,7 @@ def peak(folder: Path, lines: Sequence[str], beam: int, length_penalty: float) -
     Exported(folder).translate(lines, beam, length_penalty)
     # The highest of all, as the system counts it; getrusage begins with what the parent took.
     (line,) = (line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM"))
-    _, number, kind = line.split()
-    return int(number) * KINDS[kind] / KINDS["MB"]
+    return int(line.split()[1]) * 1024 / MEGABYTE
 
 
 def lines_of(path: Path) -> list[str]:

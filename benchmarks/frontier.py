@@ -39,9 +39,8 @@ def frontier(points: pd.DataFrame) -> Iterator[int]:
 
 def draw(axes: Axes, table: pd.DataFrame, colour: str) -> None:
     """The models with their quality and speed, and the frontier as a line."""
-    ratio = next(name for name in RATIOS if name in table)
     lost, minutes = table["BLEU"].iloc[0] - table["BLEU"], table["folder"].map(minutes_of)
-    points = pd.DataFrame({"speed": table[ratio], "lost": lost, "minutes": minutes})
+    points = pd.DataFrame({"speed": table["speed"], "lost": lost, "minutes": minutes})
     best = points.loc[list(frontier(points))]
     axes.plot(best["speed"], best["lost"], color=colour, linewidth=0.9, drawstyle="steps-post", zorder=1)
     trained = minutes > 0
@@ -50,7 +49,8 @@ def draw(axes: Axes, table: pd.DataFrame, colour: str) -> None:
         axes.scatter(rows["speed"], rows["lost"], s=areas, color=face, edgecolor=colour, zorder=3)
     # Neighbours on the frontier have their names on different sides.
     for number, row in enumerate(points.sort_values("speed").itertuples()):
-        words = re.sub(r"-\d+-minutes$", "", str(table["folder"][row.Index])).replace("-", " ")
+        words = re.sub(r"-\d+-minutes$", "", str(table["folder"][row.Index]))
+        words = words if "/" in words else words.replace("-", " ")  # not the languages of firefox/en-pt
         offset, side = ((6, 3), "left") if number % 2 == 0 else ((-6, -10), "right")
         place = (float(points["speed"][row.Index]), float(points["lost"][row.Index]))
         axes.annotate(words, place, offset, textcoords="offset points", fontsize=6, ha=side)
@@ -71,8 +71,9 @@ def main() -> None:
         figure, axes = new_figure(2.9, title, ncols=len(panels))
         for number, (each, (name, _, tables)) in enumerate(zip(axes[0], panels, strict=True)):
             quality, speed = (pd.read_csv(table, sep="\t") for table in tables.split(","))
-            ratios = speed[["folder", next(name for name in RATIOS if name in speed)]]
-            draw(each, quality[["folder", "BLEU"]].merge(ratios, on="folder"), COLOURS[number % len(COLOURS)])
+            speed["speed"] = speed[next(name for name in RATIOS if name in speed)]
+            both = quality[["folder", "BLEU"]].merge(speed[["folder", "speed"]], on="folder")
+            draw(each, both, COLOURS[number % len(COLOURS)])
             panel(each, "abcdef"[number], name)
         save(figure, arguments.out.with_suffix(".pdf"), arguments.out)
 

@@ -71,7 +71,7 @@ SETTINGS: dict[str, Any] = {
     "translate": {"beam": 4, "length_penalty": 0.6, "batch_tokens": 20, "sentences": 0},
     "confidence": {"sentences": 0, "batch_tokens": 25},
     "importance": {"sentences": 0, "batch_tokens": 30},
-    "surgeon": {"subwords": 10_000, "sentences": 0, "batch_tokens": 60},
+    "surgeon": {"subwords": 10_000, "sentences": 0},
     "alignment_heads": {"sentences": 0, "max_subwords": 20, "batch_tokens": 35, "bootstrap": 100,
                         "steps": ["output", "input"], "margin": 0.1},
     "maps": {"sentences": 2, "min_words": 5, "max_words": 6},

@@ -40,15 +40,20 @@ def scattered() -> Transformer:
     return model
 
 
+def surgeon(known: Known, model: Path, out: Path, **read: int) -> None:
+    """Let the surgeon read the experiment's text, and write both files."""
+    told = settings(out / "s.yaml", surgeon=read)
+    sides = {f"{prefix}{side}": known.tokens(split, side)
+             for prefix, split in (("train_", "train"), ("", "dev")) for side in ("source", "target")}  # fmt: skip
+    files = {"out": out / "surgeon.tsv", "grams": out / "grams.safetensors"}
+    command("surgeon", settings=told, model=model, device="cpu", **sides, **files)
+
+
 @pytest.fixture(scope="module")
 def operated(known: Known, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of that model with what the surgeon found."""
     folder = save(scattered(), tmp_path_factory.mktemp("operated") / "results/mine/baseline/seed-1")
-    told = settings(folder.parent / "s.yaml")
-    sides = {f"{prefix}{side}": known.tokens(split, side)
-             for prefix, split in (("train_", "train"), ("", "dev")) for side in ("source", "target")}  # fmt: skip
-    command("surgeon", settings=told, model=folder, device="cpu", **sides,
-            out=folder / "surgeon.tsv", grams=folder / "grams.safetensors")  # fmt: skip
+    surgeon(known, folder, folder)
     return folder
 
 
@@ -106,11 +111,7 @@ def test_training_pairs_are_drawn_until_they_have_enough_subwords_and_losses_are
     known: Known, operated: Path, tmp_path: Path
 ) -> None:
     def run(**read: int) -> tuple[float, list[dict[str, str]]]:
-        told = settings(tmp_path / "s.yaml", surgeon=read)
-        sides = {f"{prefix}{side}": known.tokens(split, side)
-                 for prefix, split in (("train_", "train"), ("", "dev")) for side in ("source", "target")}  # fmt: skip
-        command("surgeon", settings=told, model=operated, device="cpu", **sides,
-                out=tmp_path / "surgeon.tsv", grams=tmp_path / "grams.safetensors")  # fmt: skip
+        surgeon(known, operated, tmp_path, **read)
         grams = load_tensors(tmp_path / "grams.safetensors")[0]
         return float(grams["enc_self.0"].trace()), read_tsv(tmp_path / "surgeon.tsv")
 
@@ -164,6 +165,28 @@ def test_as_many_heads_stay_in_each_layer_as_lose_least_of_all_ways_to_have_that
         assert [row["open"] == "1" for row in mine] == [last[head] <= best[head[:2]] for head in HEADS]
 
 
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"loss_change": "nan"}, "surgeon.tsv is damaged: delete it"),
+        ({"last": "x"}, "surgeon.tsv is damaged: delete it"),
+        ({"last": "3"}, "surgeon.tsv is of a model with other heads: delete it"),
+        ({"head": "7"}, "surgeon.tsv is of a model with other heads: delete it"),
+    ],
+)
+def test_a_table_that_is_not_the_surgeons_is_refused_in_one_sentence(
+    operated: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], change: dict[str, str], said: str
+) -> None:
+    rows = read_tsv(operated / "surgeon.tsv")
+    number = next(n for n, row in enumerate(rows) if row["last"] == "1")
+    rows[number] |= change
+    write_tsv(tmp_path / "surgeon.tsv", rows, tuple(rows[0]))
+    (tmp_path / "model.json").write_bytes((operated / "model.json").read_bytes())
+    told = ["--settings", settings(tmp_path / "s.yaml"), "--baseline", tmp_path, "--targets", "surgeon-9"]
+    assert main(["selection", *map(str, told), "--out", str(tmp_path / "selection.tsv")]) == 1
+    assert said in capsys.readouterr().err and not (tmp_path / "selection.tsv").exists()
+
+
 def selected(known: Known, operated: Path, heads: Path, out: Path, *grams: Path) -> int:
     """Prune and train for updates that change nothing."""
     told = ["--settings", settings(out / "s.yaml"), "--data", known.bpe, "--references", known.text("dev", "target")]
@@ -181,7 +204,7 @@ def closed() -> set[Head]:
 
 
 def test_where_the_surgeon_chose_masked_models_have_heads_that_make_up_for_others_and_only_there(
-    known: Known, operated: Path, tmp_path: Path
+    known: Known, operated: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     model, found = made_up(known, KEPT), []
     for ids in known.ids("test", "source"):
@@ -195,11 +218,18 @@ def test_where_the_surgeon_chose_masked_models_have_heads_that_make_up_for_other
     ]  # fmt: skip
     write_tsv(tmp_path / "selection.tsv", rows, tuple(rows[0]))
     told = settings(tmp_path / "s.yaml", translate={"beam": 1, "length_penalty": 0.0}, selection={"resamples": 199})
-    command("masked", settings=told, model=operated, source=known.tokens("test", "source"), device="cpu",
-            references=tmp_path / "references", target_bpe=known.bpe / "target.model", out=tmp_path / "masked.tsv",
-            selection=tmp_path / "selection.tsv", grams=operated / "grams.safetensors")  # fmt: skip
-    lrp, surgeon = (float(row["bleu"]) for row in read_tsv(tmp_path / "masked.tsv"))
-    assert lrp < 60 and surgeon > lrp + 20
+    given: dict[str, object] = {
+        "settings": told, "model": operated, "source": known.tokens("test", "source"), "device": "cpu",
+        "references": tmp_path / "references", "target-bpe": known.bpe / "target.model",
+        "selection": tmp_path / "selection.tsv", "out": tmp_path / "masked.tsv",
+    }  # fmt: skip
+    words = [word for flag, value in given.items() for word in (f"--{flag}", str(value))]
+    assert main(["masked", *words]) == 1
+    assert "The surgeon chose some of these heads: give --grams" in capsys.readouterr().err
+    command("masked", **{flag.replace("-", "_"): value for flag, value in given.items()},
+            grams=operated / "grams.safetensors")  # fmt: skip
+    by_lrp, by_surgeon = (float(row["bleu"]) for row in read_tsv(tmp_path / "masked.tsv"))
+    assert by_lrp < 60 and by_surgeon > by_lrp + 20
 
 
 def test_chosen_heads_are_trained_from_where_they_make_up_for_the_others(

@@ -12,6 +12,7 @@ from torch import Tensor
 from heads.analysis.metrics import BLEU, Answers, Metric
 from heads.base.names import HEAD
 from heads.model.encoder import Encoder
+from heads.model.head_removal import open_without
 from heads.model.shape import Head, ModelShape
 from heads.model.sublayers import Gates
 
@@ -31,10 +32,8 @@ Row = dict[str, str | int | float]
 def gates_without(model: Encoder, masked: Collection[Head]) -> dict[str, list[Tensor]]:
     """Gates, on the model's device, that close the live heads in `masked` and leave all others open."""
     make = next(model.parameters()).new_tensor
-    return {
-        kind: [make([float((kind, layer, head) not in masked) for head in live]) for layer, live in enumerate(layers)]
-        for kind, layers in model.shape.live_heads.items()
-    }
+    left = open_without(model.shape, masked)
+    return {kind: [make([float(stays) for stays in live]) for live in layers] for kind, layers in left.items()}
 
 
 def columns_of(metric: Metric) -> tuple[str, ...]:

@@ -43,7 +43,8 @@ def masked_rows(
 ) -> list[dict[str, object]]:
     """One row as in MASKED_COLUMNS for each choice; choices of the same heads are translated once.
 
-    maps: with which the heads that stay make up for the others, where the surgeon chose.
+    maps: with which the heads that stay make up for the others, where the surgeon chose; without them, that raises
+    UserError.
     """
     closed = {
         target: (target.method == SURGEON, frozenset(head for head, is_open in heads.items() if not is_open))
@@ -52,16 +53,18 @@ def masked_rows(
     texts = {}
     # A dict, as the order of a set would change from run to run.
     for refitted, heads in dict.fromkeys(closed.values()):
+        if refitted and maps is None:
+            raise UserError("The surgeon chose some of these heads: give --grams, the file that its stage wrote.")
         kept = kept_by(open_without(model.shape, heads)) if refitted else {}
         with doing_without(model, maps or {}, kept):
             texts[refitted, heads] = translate(gates_without(model, heads))
     (base, _), *found = metric.paired(translate(None), list(texts.values()), references, resamples)
     scores = dict(zip(texts, found, strict=True))
     rows: list[dict[str, object]] = []
-    for target, refitted_heads in closed.items():
-        score, p_value = scores[refitted_heads]
+    for target, (refitted, heads) in closed.items():
+        score, p_value = scores[refitted, heads]
         of = len(choices[target])
-        cells = (str(target), of - len(refitted_heads[1]), of, score, score - base, p_value)
+        cells = (str(target), of - len(heads), of, score, score - base, p_value)
         rows.append(dict(zip(metric.named(MASKED_COLUMNS), cells, strict=True)))
     return rows
 

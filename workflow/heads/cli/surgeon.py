@@ -6,7 +6,7 @@ from heads.base.files import write_tsv
 from heads.cli._flags import add_measure_arguments, add_output_argument, add_path_argument, settings_of
 from heads.config.analyses import SurgeonSettings
 from heads.model.folder import load_model
-from heads.pruning.closed_form import Surgeon, gram_matrices, output_maps, save_grams
+from heads.pruning.closed_form import BATCH_TOKENS, Surgeon, gram_matrices, output_maps, save_grams
 from heads.pruning.ladders import COLUMNS, HeldOut, every_number, ladder_rows, ladders_of
 from heads.text.batches import measured_pairs
 from heads.text.vocabulary import Tokens
@@ -26,15 +26,14 @@ def run(arguments: argparse.Namespace) -> str:
     settings = settings_of(arguments, SurgeonSettings, "surgeon")
     device = pick(arguments.device, arguments.threads)
     model = load_model(arguments.model).to(device)
-    bound, alone = (settings.batch_tokens, "surgeon.batch_tokens"), model.shape.alone
     train, dev = (
-        measured_pairs(Tokens(source), Tokens(target), *bound, labelled=alone)
+        measured_pairs(Tokens(source), Tokens(target), labelled=model.shape.alone)
         for source, target in ((arguments.train_source, arguments.train_target), (arguments.source, arguments.target))
     )
-    read = train.drawn(settings.subwords).in_order(settings.batch_tokens)
+    read = train.drawn(settings.subwords).in_order(BATCH_TOKENS)
     grams = gram_matrices(model, (batch.to(device) for _, batch in read), model.shape.kinds)
     surgeon = Surgeon(model, output_maps(model, grams))
-    asked = dev.in_order(settings.batch_tokens, settings.sentences or None)
+    asked = dev.in_order(BATCH_TOKENS, settings.sentences or None)
     ladders = ladders_of(surgeon, HeldOut(model, [batch.to(device) for _, batch in asked]), every_number)
     save_grams(arguments.grams, grams)
     write_tsv(arguments.out, [*ladder_rows(surgeon, ladders)], COLUMNS)

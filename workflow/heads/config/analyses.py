@@ -172,7 +172,6 @@ class SurgeonSettings(Closed):
 
     subwords: Count = setting(30000, "of the source, of training pairs drawn at random, for the outputs of heads")
     sentences: CountOrZero = setting(200, "of the dev set, on which losses are compared; 0: all")
-    batch_tokens: Count = setting(2048, "source tokens at once")
 
 
 class CausalSettings(Closed):

@@ -91,22 +91,19 @@ class ChoiceSettings(Closed):
 
     methods: Annotated[tuple[Annotated[str, one_of(*MEASURED_IN)], ...], EachOnce] = setting(
         (*(f"{form}{end}" for form in IMPORTANCE for end in ("", "_layer")), *OTHER_METHODS),
-        "Importance of Michel et al. 2019 by sentence (example, as in the paper), token, batch or signed, and each "
+        "Importance of Michel et al. 2019 by sentence (example, as in the paper), token, batch or signed, each also "
         "divided by the norm of its layer; BLEU lost when masked alone; confidence; LRP by absolute shares of its "
-        "first rule; causal: how far causal gates stay open; surgeon: least loss if the heads that stay make up for "
-        "the others, as they then do (see surgeon); optimal: most importance that a number of heads allows; random; "
-        "reversed: the reverse of example_layer.",
+        "first rule; causal gates; surgeon: heads that make up for the others; optimal: most importance; random; "
+        "reversed example_layer",
     )
     budgets: Budgets = setting(
         ("25%", "50%", "60%", "75%", "90%"),
-        "Heads to keep, of all: numbers such as 12, or shares, which are rounded, and raised to what optimal must keep "
-        "if that is compared; OURS.",
+        "OURS: heads to keep, such as 12 or a share, rounded; raised to what optimal must keep if that is compared",
     )
     draws: Count = setting(5, "of random")
     fine_tuned: FineTunedSettings = section_of(
         FineTunedSettings,
-        "For these, the baseline is also cut down to the chosen heads and fine-tuned for as long as gates are. Gates "
-        "driven to a number, and dsp, first choose the heads in a training of their own.",
+        "Heads also cut out and fine-tuned for as long as gates; gates and dsp first choose in a training of their own",
     )
 
 
@@ -136,7 +133,7 @@ class SweepSettings(Closed):
         ("all",), "the paper retrains from scratch the heads that pruning all attention left (Table 2)"
     )
     scratch_lambdas: Mapping[Scope, tuple[Lambda, ...]] = setting(
-        {}, "OURS: for a scope named here, only the heads that these lambdas left; each costs as much as the baseline"
+        {}, "OURS: in a scope named here, only the heads that these left"
     )
     penalty_scratch_scopes: Annotated[tuple[Scope, ...], EachOnce] = setting(
         (),
@@ -192,7 +189,7 @@ class Experiment(Closed):
     )
     surgeon: SurgeonSettings = section_of(
         SurgeonSettings,
-        "OURS: heads removed in closed form; those that stay are refitted by least squares (Hassibi and Stork 1993)",
+        "OURS: removes heads in closed form; those that stay are refitted by least squares",
     )
     causal: CausalSettings = section_of(
         CausalSettings,

@@ -22,7 +22,7 @@ from heads.one_model.costs import ONE_WIDTH, Costs
 from heads.one_model.measuring import UNTRAINED
 from heads.one_model.wish import Wish, step_of, total_of_units
 from heads.one_model.workplace import STUDIED, Workplace
-from heads.pruning.closed_form import Surgeon, gram_matrices, output_maps, rungs_of, without
+from heads.pruning.closed_form import BATCH_TOKENS, Surgeon, gram_matrices, output_maps, rungs_of, without
 from heads.pruning.ladders import HeldOut, ladders_of
 from heads.pruning.rungs import Budget, Ladder, interpolated, picked
 from heads.text.batches import Pairs, measured_pairs
@@ -34,7 +34,6 @@ SENTENCES, SUBWORDS = 1500, 30_000
 """The most sentences on which output maps are refitted, and about how many source subwords of them are read."""
 ASKED = 100
 """The most held-out sentences on which losses are compared."""
-BATCH_TOKENS = 2048
 SHOWN = (0.875, 0.75, 0.625, 0.5)
 """Shares of heads and units for which it is shown what they cost."""
 SEARCH = AblationSettings(sentences=ASKED, beam=1, length_penalty=0.0, batch_tokens=GREEDY.batch_tokens)

@@ -29,6 +29,8 @@ from heads.text.batches import Batch
 Model = TypeVar("Model", bound=Encoder)
 Kept = Mapping[Place, Sequence[int]]
 """The heads or units that sub-layers keep, by their places among those that are there; all others keep all."""
+BATCH_TOKENS = 2048
+"""Source subwords of a text that are read, and compared, at once."""
 SHARES = 8
 """A feed-forward network keeps at least one of so many units."""
 MEASURED = (1, 2, 3, 4, 6)

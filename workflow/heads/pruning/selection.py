@@ -122,15 +122,17 @@ def keep_rungs(measured: Measured, budget: int) -> list[Head]:
         for row in measured.tables[name]:
             place, number = (row["attention"], int(row["layer"])), int(row["last"])
             last[*place, int(row["head"])] = number
-            ladders[place] |= {number - 1: float(row["loss_change"])}
+            ladders[place][number - 1] = loss = float(row["loss_change"])
+            if not math.isfinite(loss):
+                raise ValueError
     except (LookupError, TypeError, ValueError):
         raise UserError(f"{name} is damaged: delete it and run its stage again.") from None
     if {*last} != {*measured.heads} or any({*ladder} != {*range(len(ladder))} for ladder in ladders.values()):
         raise UserError(f"{name} is of a model with other heads: delete it and run its stage again.")
     whole = {place: {**ladder, len(ladder): 0.0} for place, ladder in ladders.items()}
+    check_budget(budget, len(last))
     numbers = picked(whole, [Budget(lambda _: 1.0, budget, budget)])
-    if numbers is None:
-        raise UserError(f"cannot keep {budget} of {len(last)} heads: keep at least 0 and at most all of them.")
+    assert numbers is not None
     return [head for head in measured.heads if last[head] <= numbers[head[:2]]]
 
 
@@ -206,9 +208,14 @@ def random_scores(heads: Collection[Head], seed: int) -> dict[Head, float]:
 
 def keep_best(scores: Scores, budget: int) -> list[Head]:
     """The `budget` best heads, in table order. Raises UserError if there are fewer heads."""
-    if not 0 <= budget <= len(scores):
-        raise UserError(f"cannot keep {budget} of {len(scores)} heads: keep at least 0 and at most all of them.")
+    check_budget(budget, len(scores))
     return sorted(ranked(scores)[:budget], key=place)
+
+
+def check_budget(budget: int, heads: int) -> None:
+    """Raise UserError if so many heads cannot be kept."""
+    if not 0 <= budget <= heads:
+        raise UserError(f"cannot keep {budget} of {heads} heads: keep at least 0 and at most all of them.")
 
 
 def steps(scores: Scores, share: float = 0.1) -> list[list[Head]]:
