@@ -31,7 +31,14 @@ REFERENCE = f"{HERE}/heads/tables/reference"
 # Packages and modules that measure, make tables and draw.
 COMPUTING = (
     *("analysis", "analysis.lrp", "syntax", "tables", "figures", "explore"),
-    *("base.bootstrap", "pruning.selection", "pruning.rungs", "pruning.ladders", "pruning.closed_form", "pruning.surgeon"),
+    *(
+        "base.bootstrap",
+        "pruning.selection",
+        "pruning.rungs",
+        "pruning.ladders",
+        "pruning.closed_form",
+        "pruning.surgeon",
+    ),
 )
 
 
