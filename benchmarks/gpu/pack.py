@@ -1,9 +1,9 @@
 """Pack data and commands for a machine without Snakemake or network that will make files of an experiment.
 
-Run: python benchmarks/gpu/pack.py FOLDER FILE... [--configfile MORE.yaml] [--cores 2], in a clone with everything that
-the workflow needs. Snakemake plans the files. Inputs of the GPU jobs that need no GPU themselves are made here and
-copied into the folder under the same names, with `jobs.json`, the remaining commands in an order in which they can run,
-and `commit`, the commit of the code. `story.py` runs them there.
+Run: python benchmarks/gpu/pack.py FOLDER FILE... [--configfile MORE.yaml] [--cores 2] [--missing], in a clone with
+everything that the workflow needs. Snakemake plans the files. Inputs of the GPU jobs that need no GPU themselves are
+made here and copied into the folder under the same names, with `jobs.json`, the remaining commands in an order in which
+they can run, and `commit`, the commit of the code. `story.py` runs them there.
 """
 
 import argparse
@@ -80,10 +80,12 @@ def snakemake(*words: str) -> str:
     return done.stdout
 
 
-def pack(folder: Path, targets: Sequence[str], configfiles: Sequence[str], cores: int) -> float:
-    """Make the folder and return its size in MB."""
-    config = ["--configfile", *configfiles] if configfiles else []
-    jobs, files = carried(list(planned(snakemake("-n", "-p", "--forceall", *config, "--", *targets))))
+def pack(folder: Path, targets: Sequence[str], configfiles: Sequence[str], cores: int, *, missing: bool) -> float:
+    """Make the folder and return its size in MB. missing: results that are there are brought along, not made again."""
+    triggers = ["--rerun-triggers", "mtime"] if missing else []
+    config = [*triggers, *(["--configfile", *configfiles] if configfiles else [])]
+    planning = [] if missing else ["--forceall"]
+    jobs, files = carried(list(planned(snakemake("-n", "-p", *planning, *config, "--", *targets))))
     snakemake("--cores", str(cores), *config, "--", *files)
     # The checksum of a vocabulary is read together with it.
     beside = [str(path.with_suffix(".json")) for path in map(Path, files) if path.suffix == ".model"]
@@ -103,9 +105,10 @@ def main() -> int:
     parser.add_argument("targets", nargs="+", help="files to be made")
     parser.add_argument("--configfile", nargs="+", default=[], help="laid over config.yaml, as for Snakemake")
     parser.add_argument("--cores", type=int, default=2)
+    parser.add_argument("--missing", action="store_true", help="bring along what is made already, such as a baseline")
     flags = parser.parse_args()
     try:
-        size = pack(flags.folder, flags.targets, flags.configfile, flags.cores)
+        size = pack(flags.folder, flags.targets, flags.configfile, flags.cores, missing=flags.missing)
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1

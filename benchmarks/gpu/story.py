@@ -1,9 +1,9 @@
-"""Run the jobs of a folder from pack.py on a GPU, one after another, within a time limit and resumable.
+"""Run the jobs of a folder from pack.py on a GPU, within a time limit and resumable.
 
-Run: PYTHONPATH=workflow python benchmarks/gpu/story.py FOLDER [WORD...] [--seconds 520]. Jobs whose first output has a
-word in its name come first, in the order of the words, each after the jobs that it needs; then come all others. When
-the time is up, a training saves its state and stops; the same command resumes it, and starts other unfinished jobs
-again.
+Run: PYTHONPATH=workflow python benchmarks/gpu/story.py FOLDER [WORD...] [--seconds 520] [--together 1]. Jobs whose
+first output has a word in its name come first, in the order of the words, each after the jobs that it needs; then come
+all others. When the time is up, a training saves its state and stops; the same command resumes it, and starts other
+unfinished jobs again.
 Results are in FOLDER/results as Snakemake would write them; FOLDER/story has tables of jobs and scores, and
 FOLDER/small.tar.gz has everything but weights.
 """
@@ -16,6 +16,7 @@ import sys
 import tarfile
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ from pack import BESIDE, Job
 from heads.base.files import UserError, read_json, read_jsonl, read_tsv
 from heads.base.names import ATTENTIONS
 from heads.base.provenance import COMMIT
-from heads.training.devices import pick
+from heads.training.devices import JOBS_A_GPU, pick
 
 TRAININGS = ("baseline", "gates", "penalty_gates", "scratch", "selected")
 GRACE_SECONDS = 50
@@ -73,41 +74,62 @@ class Story:
                     add(job)
         return list(ordered)
 
-    def run(self, waiting: Sequence[Job], seconds: float) -> None:
-        """Run jobs in their order until all are done or the time is up; those that need a failed one are left out."""
-        deadline = time.monotonic() + seconds
-        for job in waiting:
-            if not self.missing & {*job.inputs} and time.monotonic() < deadline:
-                self.do(job, deadline)
+    def run(self, waiting: Sequence[Job], seconds: float, together: int = 1) -> None:
+        """Run jobs in their order, several at once, until the time is up; what needs a failed one is left out."""
+        deadline, left, running = time.monotonic() + seconds, list(waiting), list[Running]()
+        while True:
+            if time.monotonic() < deadline:
+                missing = self.missing
+                ready = [job for job in left if not missing & {*job.inputs}][: together - len(running)]
+                running += [self.started(job, together) for job in ready]
+                left = [job for job in left if job not in ready]
+            if not running:
+                return
+            time.sleep(0.1)
+            running = [each for each in running if not self.ended(each, deadline)]
 
-    def do(self, job: Job, deadline: float) -> None:
-        """Run a job as Snakemake would; at the deadline, ask it to stop, and kill it if it does not."""
-        (self.folder / job.log).parent.mkdir(parents=True, exist_ok=True)
+    def started(self, job: Job, together: int) -> "Running":
+        """Start a job as Snakemake would, one of several on a GPU."""
+        log = self.folder / job.log
+        log.parent.mkdir(parents=True, exist_ok=True)
         words = [*job.words, *(["--save-every-seconds", "600"] if job.rule in TRAININGS else [])]
         words += [] if job.rule in BESIDE else ["--device", self.device]
-        commit = {COMMIT: (self.folder / "commit").read_text(encoding="utf-8")}
-        started, stopped = time.monotonic(), 0.0
+        told = {COMMIT: (self.folder / "commit").read_text(encoding="utf-8"), JOBS_A_GPU: str(together)}
         print(f"started {job.rule} {job.outputs[0]}", flush=True)
-        with (self.folder / job.log).open("ab") as log:
+        with log.open("ab") as said:
             process = subprocess.Popen(
-                [sys.executable, *words], cwd=self.folder, env=environment(OMP_NUM_THREADS="1", **commit), stdout=log,
+                [sys.executable, *words], cwd=self.folder, env=environment(OMP_NUM_THREADS="1", **told), stdout=said,
                 stderr=subprocess.STDOUT,
             )  # fmt: skip
-            while process.poll() is None:
-                time.sleep(0.1)
-                if stopped and time.monotonic() > stopped + GRACE_SECONDS:
-                    process.kill()
-                elif time.monotonic() > deadline and not stopped:
-                    process.send_signal(signal.SIGTERM)
-                    stopped = time.monotonic()
-        ended = DONE if process.returncode == 0 else STOPPED if stopped else FAILED
-        spent = round(time.monotonic() - started, 1)
-        row = {"call": self.call, "rule": job.rule, "job": job.outputs[0], "seconds": spent, "ended": ended}
-        self.rows.append(row)
+        return Running(job, process, time.monotonic())
+
+    def ended(self, running: "Running", deadline: float) -> bool:
+        """Whether a job is over, and write it down if so; after the deadline, ask it to stop, and then kill it."""
+        if running.process.poll() is None:
+            if running.stopped and time.monotonic() > running.stopped + GRACE_SECONDS:
+                running.process.kill()
+            elif time.monotonic() > deadline and not running.stopped:
+                running.process.send_signal(signal.SIGTERM)
+                running.stopped = time.monotonic()
+            return False
+        job, ended = running.job, DONE if running.process.returncode == 0 else STOPPED if running.stopped else FAILED
+        spent = round(time.monotonic() - running.started, 1)
+        self.rows.append({"call": self.call, "rule": job.rule, "job": job.outputs[0], "seconds": spent, "ended": ended})
         print(f"{ended} {job.rule} {job.outputs[0]} after {spent} s", flush=True)
         if ended == FAILED:
             print((self.folder / job.log).read_text(encoding="utf-8", errors="replace")[-2000:], flush=True)
         write(self.table, self.rows)
+        return True
+
+
+@dataclass
+class Running:
+    """A job that was started, and when it was asked to stop."""
+
+    job: Job
+    process: subprocess.Popen[bytes]
+    started: float
+    stopped: float = 0.0
 
 
 def scores(folder: Path, jobs: Sequence[Job]) -> list[dict[str, Any]]:
@@ -152,6 +174,7 @@ def main() -> int:
     parser.add_argument("folder", type=Path, help="what pack.py made")
     parser.add_argument("words", nargs="*", metavar="WORD", help="jobs with it in what they write come first")
     parser.add_argument("--seconds", type=float, default=520, help="when to stop; saving takes up to 50 more")
+    parser.add_argument("--together", type=int, default=1, help="the number of jobs that run at once")
     parser.add_argument("--device", default="auto", help="as for every command")
     flags = parser.parse_args()
     try:
@@ -160,7 +183,7 @@ def main() -> int:
     except (UserError, OSError) as error:
         print(f"error: {flags.folder} is no folder that pack.py made ({error}): make it first.", file=sys.stderr)
         return 1
-    story.run(story.left(flags.words), flags.seconds)
+    story.run(story.left(flags.words), flags.seconds, flags.together)
     folder = story.folder / "story"
     write(folder / f"about.{story.call}.tsv", about(pick(flags.device, 1)))
     for name, rows in (("scores", scores(story.folder, story.jobs)), ("speeds", speeds(story.folder, story.jobs))):

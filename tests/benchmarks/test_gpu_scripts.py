@@ -195,6 +195,20 @@ def test_jobs_run_in_the_order_of_the_words_each_after_what_it_needs_and_once(tm
     assert sorted(row["job"] for row in rows) == sorted(names) and {row["ended"] for row in rows} == {"done"}
 
 
+def test_jobs_that_run_together_wait_for_what_they_need_alone(tmp_path: Path) -> None:
+    packed(
+        tmp_path, work("baseline", "a", seconds=1.5), work("gates", "b", "a"), work("gates", "c", seconds=1.5),
+        work("score", "d"), work("gates", "bad"), work("pruned", "e", "bad"),
+    )  # fmt: skip
+    story = Story(tmp_path, "cpu")
+    story.run(story.left(), 100, together=2)
+    assert {row["job"]: row["ended"] for row in story.rows} == dict.fromkeys("abcd", "done") | {"bad": "failed"}
+    began, ended = ({name: float((tmp_path / f"{name}{end}").read_text()) for name in "abcd"} for end in ("", ".end"))
+    assert began["c"] < ended["a"] and began["a"] < ended["c"], "two run at once"
+    assert began["b"] > ended["a"] and began["d"] > min(ended["a"], ended["c"]), "a third one waits"
+    assert story.left()[0].outputs == ("bad",)
+
+
 def test_what_no_word_names_comes_last_as_it_was_planned(tmp_path: Path) -> None:
     packed(tmp_path, *(work("gates", f"{scope}-lam-{lam}") for lam in (1, 2, 3) for scope in ("enc", "all")))
     expected = ["enc-lam-3", "all-lam-3", "enc-lam-1", "enc-lam-2", "all-lam-1", "all-lam-2"]
