@@ -94,7 +94,8 @@ class Story:
         log.parent.mkdir(parents=True, exist_ok=True)
         words = [*job.words, *(["--save-every-seconds", "600"] if job.rule in TRAININGS else [])]
         words += [] if job.rule in BESIDE else ["--device", self.device]
-        told = {COMMIT: (self.folder / "commit").read_text(encoding="utf-8"), JOBS_A_GPU: str(together)}
+        told = {COMMIT: (self.folder / "commit").read_text(encoding="utf-8")}
+        told[JOBS_A_GPU] = os.environ.get(JOBS_A_GPU, str(together))
         print(f"started {job.rule} {job.outputs[0]}", flush=True)
         with log.open("ab") as said:
             process = subprocess.Popen(
