@@ -211,6 +211,18 @@ def loss(model: Transformer, pairs: Iterable[Pair], smoothing: float) -> float:
     return total / tokens
 
 
+def divergence(whole: Transformer, other: Transformer, pairs: Iterable[Pair]) -> float:
+    """Kullback-Leibler divergence of one model's answers from the whole model's in nats each: each sentence alone."""
+    total, tokens = 0.0, 0
+    for source, target in pairs:
+        read = torch.tensor([[*source, EOS]])
+        given = (read, torch.ones_like(read, dtype=torch.bool), torch.tensor([[BOS, *target]]))
+        wanted, found = (F.softmax(model.projection(model(*given))[0].double(), -1) for model in (whole, other))
+        total += float((wanted * (wanted / found).log()).sum())
+        tokens += 1 + len(target)
+    return total / tokens
+
+
 CERTAIN = 100.0
 
 

@@ -1,4 +1,4 @@
-"""What a model loses if each layer has fewer heads and these make up for the others, in closed form."""
+"""How far a model's answers move if each layer has fewer heads and these make up for the others, in closed form."""
 
 import argparse
 
@@ -22,7 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> str:
-    """Read training pairs, compare losses on dev, and write both files."""
+    """Read training pairs, compare answers to dev, and write both files."""
     settings = settings_of(arguments, SurgeonSettings, "surgeon")
     device = pick(arguments.device, arguments.threads)
     model = load_model(arguments.model).to(device)

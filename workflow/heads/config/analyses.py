@@ -171,7 +171,7 @@ class SurgeonSettings(Closed):
     """What the surgeon reads before heads are removed in closed form."""
 
     subwords: Count = setting(30000, "of the source, of training pairs drawn at random, for the outputs of heads")
-    sentences: CountOrZero = setting(200, "of the dev set, on which losses are compared; 0: all")
+    sentences: CountOrZero = setting(200, "of the dev set, on which answers are compared; 0: all")
 
 
 class CausalSettings(Closed):

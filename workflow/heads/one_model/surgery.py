@@ -33,7 +33,7 @@ from heads.translation.stream import Report
 SENTENCES, SUBWORDS = 1500, 30_000
 """The most sentences on which output maps are refitted, and about how many source subwords of them are read."""
 ASKED = 100
-"""The most held-out sentences on which losses are compared."""
+"""The most held-out sentences on which answers are compared."""
 SHOWN = (0.875, 0.75, 0.625, 0.5)
 """Shares of heads and units for which it is shown what they cost."""
 SEARCH = AblationSettings(sentences=ASKED, beam=1, length_penalty=0.0, batch_tokens=GREEDY.batch_tokens)
@@ -188,7 +188,7 @@ class Surgery:
 
     @cached_property
     def ladders(self) -> dict[Place, Ladder]:
-        """What each layer loses with each number of heads, or some numbers of units, all other layers being whole."""
+        """How far answers move with fewer heads, or some numbers of units, in one layer alone."""
         surgeon, pairs = self.surgeon, self.pairs("dev")
         self.report("comparing what each layer loses with fewer of them")
         asked = [batch.to(self.device) for _, batch in pairs.only(pairs.index[:ASKED]).in_order(BATCH_TOKENS)]

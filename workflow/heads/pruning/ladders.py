@@ -1,7 +1,7 @@
-"""Ladders: what a whole model loses on held-out text while one sub-layer alone has fewer heads or hidden units."""
+"""Ladders: how far a model's answers move on held-out text while one sub-layer alone has fewer heads or units."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cached_property, partial
+from functools import partial
 
 import torch
 import torch.nn.functional as F
@@ -17,70 +17,72 @@ from heads.pruning.rungs import Ladder
 from heads.pruning.surgeon import OutputMap
 from heads.text.batches import Batch
 
-COLUMNS = (*HEAD, "last", "loss_change")
+COLUMNS = (*HEAD, "last", "divergence")
+ROWS = 256
+"""The number of answers whose distributions are in memory at once."""
 
 
 class HeldOut:
-    """Held-out sentences on which losses of one model are compared, each time from the layer that is changed."""
+    """Held-out sentences on which a model is compared with what it was, each time from the layer that is changed."""
 
     def __init__(self, model: Encoder, batches: Sequence[Batch]) -> None:
         """batches: on the model's device."""
         self.model, self.batches, self.prefixes = model, batches, Prefixes(model)
+        self.whole = [self.states(number, batch, None) for number, batch in enumerate(batches)]
 
     @torch.no_grad()
-    def loss(self, changed: Place | None = None) -> float:
-        """What the model, with other weights in one sub-layer, loses.
+    def divergence(self, changed: Place | None) -> float:
+        """How far the answers are from what they were, now that one sub-layer has other weights.
 
-        In nats an answer; of a sentence encoder, one minus the mean cosine with its vectors as they were.
+        In nats an answer, the Kullback-Leibler divergence of the whole model's distributions from these. The loss on
+        references would do only for a model that was trained on such references: one that learnt from a teacher is too
+        sure of itself on what people wrote, so that losing a head may lower its loss there. Of a sentence encoder, one
+        minus the mean cosine of its vectors with those of the whole.
         """
         total, answers = 0.0, 0
-        embeds = self.model.shape.embeds
-        vectors = self.vectors if embeds else []
-        for number, batch in enumerate(self.batches):
+        for number, (batch, whole) in enumerate(zip(self.batches, self.whole, strict=True)):
             states = self.states(number, batch, changed)
-            if embeds:
-                total += float((1 - (states * vectors[number]).sum(-1)).sum())
-                answers += len(states)
+            if self.model.shape.embeds:
+                total += float((1 - (states * whole).sum(-1)).sum())
             else:
-                logits = self.model.projection(states[batch.target_mask])
-                total += float(F.cross_entropy(logits, batch.target_output[batch.target_mask], reduction="sum"))
-                answers += len(logits)
+                parts = zip(states.split(ROWS), whole.split(ROWS), strict=True)
+                total += sum(float(self.nats(own, other)) for own, other in parts)
+            answers += len(states)
         return total / answers
 
-    @cached_property
-    def vectors(self) -> list[Tensor]:
-        """The sentences' vectors by the model as it was."""
-        return [self.states(number, batch, None) for number, batch in enumerate(self.batches)]
+    def nats(self, states: Tensor, whole: Tensor) -> Tensor:
+        """The summed divergence [] of the distributions that follow from some states [N, D]."""
+        own, other = (self.model.projection(each).log_softmax(-1) for each in (states, whole))
+        return F.kl_div(own, other, reduction="sum", log_target=True)
 
     @torch.no_grad()
     def states(self, number: int, batch: Batch, changed: Place | None) -> Tensor:
-        """States [B, T, D] from which the answers to a batch follow."""
+        """States [N, D] from which the answers to a batch follow, without padding."""
         memory = self.prefixes.encode(number, batch.source, batch.source_mask, changed=changed)
         if isinstance(self.model, ExampleEncoder):
-            return self.model.summed_up(memory, batch.source_mask)
-        return self.prefixes.decode(number, batch.target_input, memory, batch.source_mask, changed=changed)
+            return self.model.summed_up(memory, batch.source_mask)[:, 0]
+        states = self.prefixes.decode(number, batch.target_input, memory, batch.source_mask, changed=changed)
+        return states[batch.target_mask]
 
 
 def ladders_of(surgeon: Surgeon, held_out: HeldOut, rungs: Callable[[OutputMap], Sequence[int]]) -> dict[Place, Ladder]:
-    """What is lost with each sub-layer at each of its rungs in turn, all others being whole, and 0 if it is whole."""
-    whole = held_out.loss()
-    found: dict[Place, Ladder] = {}
-    for place, what in surgeon.maps.items():
-        fewer = surgeon.ladder(place, rungs(what), partial(held_out.loss, place))
-        found[place] = {**{number: loss - whole for number, loss in fewer.items()}, what.groups: 0.0}
-    return found
+    """How far answers move with each sub-layer at each of its rungs in turn, all others being whole."""
+    return {
+        place: {**surgeon.ladder(place, rungs(what), partial(held_out.divergence, place)), what.groups: 0.0}
+        for place, what in surgeon.maps.items()
+    }
 
 
 def every_number(what: OutputMap) -> list[int]:
-    """The numbers of heads for which losses are measured: all but the whole."""
+    """The numbers of heads that are tried: all but the whole."""
     return list(range(what.groups))
 
 
 def ladder_rows(surgeon: Surgeon, ladders: Mapping[Place, Ladder]) -> Iterator[dict[str, object]]:
     """A row with COLUMNS for each head of each layer.
 
-    last: 1 for the head that is the last to go in its layer, 2 for the one before it, and so on. loss_change: what is
-    lost in nats an answer if it and all that go before it are gone.
+    last: 1 for the head that is the last to go in its layer, 2 for the one before it, and so on. divergence: how far
+    answers move, in nats each, if it and all that go before it are gone.
     """
     shape = surgeon.model.shape
     for kind, layer, head in shape.heads():

@@ -122,7 +122,7 @@ def keep_rungs(measured: Measured, budget: int) -> list[Head]:
         for row in measured.tables[name]:
             place, number = (row["attention"], int(row["layer"])), int(row["last"])
             last[*place, int(row["head"])] = number
-            ladders[place][number - 1] = loss = float(row["loss_change"])
+            ladders[place][number - 1] = loss = float(row["divergence"])
             if not math.isfinite(loss):
                 raise ValueError
     except (LookupError, TypeError, ValueError):
