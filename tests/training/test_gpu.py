@@ -52,14 +52,17 @@ def test_updates_on_a_gpu_are_those_of_the_cpu_up_to_rounding(new_training: New,
 
 
 def test_bf16_on_a_gpu_learns_like_fp32(new_training: New) -> None:
-    losses = []
+    """While the loss falls by a third; after some 20 updates rounding decides the rest, either way, by up to 7 %."""
+    losses: list[list[float]] = []
     for precision in ("fp32", "bf16"):
         training = on(GPU, new_training(precision=precision))
-        for update in range(30):
+        losses.append([])
+        for update in range(10):
             training.step(np.arange(20) + update % 4)
-        losses.append(training.losses.read()[-1])
-    assert losses[1] != losses[0]
-    assert losses[1] == pytest.approx(losses[0], rel=0.02)
+            losses[-1].append(training.losses.read()[-1])
+    full, half = losses
+    assert full[-1] < 0.8 * full[0] and half != full
+    assert half == pytest.approx(full, rel=0.005)
 
 
 @pytest.mark.parametrize("target", ["", "lam-0.3", "dsp-7"])
