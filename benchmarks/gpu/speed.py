@@ -26,6 +26,7 @@ from typing import Any
 import numpy as np
 import torch
 import torch.nn.functional as F
+from kernels import attention_rows
 from measuring import (
     FULL,
     SMALL,
@@ -253,6 +254,7 @@ def main() -> int:
         write(folder / "rates.tsv", rates(sizes, device))
         matrices = matrix_rate(device, torch.bfloat16, sizes.matrix)
         write(folder / "training.tsv", list(training_rows(sizes, pairs, device, matrices)))
+        write(folder / "attention.tsv", list(attention_rows(sizes, pairs, device)))
         write(folder / "translating.tsv", list(translating_rows(sizes, pairs, device)))
         write(folder / "operators.tsv", traced(sizes, pairs, device))
     write(folder / "tests.tsv", ended := tests())

@@ -54,6 +54,8 @@ def test_what_a_gpu_is_and_how_fast_it_trains_and_translates_is_told_with_a_peer
     assert known["device"]["value"] == "cpu" and "speed.py" in known["command"]["value"]
     rates = table(tmp_path / "speed/rates.tsv")
     assert len(rates) == 3 and all(float(row["rate"]) > 0 for row in rates.values())
+    for row in read_tsv(tmp_path / "speed/attention.tsv"):
+        assert float(row["ms"]) > 0 and 0 < int(row["sentences"]) < int(row["subwords"]) and not row["error"]
     operators = table(tmp_path / "speed/operators.tsv")
     assert {"aten::mm", "aten::addmm"} <= {*operators}
     assert sum(float(row["share"]) for row in operators.values()) == pytest.approx(1, abs=0.3)
@@ -312,7 +314,7 @@ def test_every_command_of_the_readme_has_flags_that_its_script_knows(
 
 def test_the_readme_names_every_script_and_no_other() -> None:
     named = {shlex.split(command)[1].rpartition("/")[2] for command in readme_commands()}
-    assert named == {path.name for path in (ROOT / "benchmarks/gpu").glob("*.py")} - {"measuring.py"}
+    assert named == {path.name for path in (ROOT / "benchmarks/gpu").glob("*.py")} - {"kernels.py", "measuring.py"}
 
 
 def test_operations_are_counted_without_a_device() -> None:
