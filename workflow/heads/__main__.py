@@ -7,6 +7,7 @@ import importlib
 import os
 import pkgutil
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
 
@@ -63,10 +64,11 @@ def run(words: list[str]) -> int:
     program = "heads" if Path(sys.argv[0]).name == "heads" else "python -m heads"
     stages = sorted(module.name for module in pkgutil.iter_modules(cli.__path__) if not module.name.startswith("_"))
     if words[:1] == [STAGE]:
-        words, listed = words[1:], "stages of the workflow: " + ", ".join(sorted({*stages} - {*FOR_PEOPLE}))
+        words, told = words[1:], {"stages of the workflow": tuple(sorted({*stages} - {*FOR_PEOPLE}))}
     else:
-        # Every job of the workflow passes here, so the commands are read for help only when it is shown.
-        listed = _commands() if words[:1] in ([], ["-h"], ["--help"]) else ""
+        told = GROUPS
+    # Every job of the workflow passes here, so the commands are read for help only when it is shown.
+    listed = _commands(told) if words[:1] in ([], ["-h"], ["--help"]) else ""
     parser = argparse.ArgumentParser(
         prog=program, description=listed, allow_abbrev=False, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -99,15 +101,17 @@ def command(stage: str, program: str) -> tuple[ModuleType, argparse.ArgumentPars
     return module, parser
 
 
-def _commands() -> str:
-    """The text of `heads --help`: the commands for people, in groups, with the first line of each docstring."""
-    lines = []
-    for group, names in GROUPS.items():
+def _commands(groups: Mapping[str, Sequence[str]]) -> str:
+    """The text of `heads --help` or `heads stage --help`: commands with the first line of each docstring."""
+    lines, width = [], 1 + max(len(name) for names in groups.values() for name in (*names, f"{STAGE} NAME"))
+    for group, names in groups.items():
         lines.append(f"{group}:")
         for name in names:
             tree = ast.parse((Path(cli.__path__[0]) / f"{name}.py").read_text(encoding="utf-8"))
-            lines.append(f"  {name:<11}{str(ast.get_docstring(tree)).splitlines()[0]}")
-    return "\n".join([*lines, f"  {STAGE} NAME Run one stage of the workflow; {STAGE} --help lists them."])
+            lines.append(f"  {name:<{width}}{str(ast.get_docstring(tree)).splitlines()[0]}")
+    if groups is GROUPS:
+        lines.append(f"  {f'{STAGE} NAME':<{width}}Run one stage of the workflow; {STAGE} --help lists them.")
+    return "\n".join(lines)
 
 
 def imported(stage: str) -> ModuleType:
