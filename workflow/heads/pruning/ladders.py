@@ -20,6 +20,10 @@ from heads.text.batches import Batch
 COLUMNS = (*HEAD, "last", "divergence")
 ROWS = 256
 """The number of answers whose distributions are in memory at once."""
+LIKELIEST = 64
+"""The probabilities of each distribution that are kept apart; all others are taken together."""
+LEAST = 1e-9
+"""The least probability, so that its logarithm is finite."""
 
 
 class HeldOut:
@@ -28,32 +32,47 @@ class HeldOut:
     def __init__(self, model: Encoder, batches: Sequence[Batch]) -> None:
         """batches: on the model's device."""
         self.model, self.batches, self.prefixes = model, batches, Prefixes(model)
-        self.whole = [self.states(number, batch, None) for number, batch in enumerate(batches)]
+        whole = (self.states(number, batch, None) for number, batch in enumerate(batches))
+        self.whole = [states if model.shape.embeds else self.likeliest(states) for states in whole]
 
     @torch.no_grad()
     def divergence(self, changed: Place | None) -> float:
         """How far the answers are from what they were, now that one sub-layer has other weights.
 
-        In nats an answer, the Kullback-Leibler divergence of the whole model's distributions from these. The loss on
-        references would do only for a model that was trained on such references: one that learnt from a teacher is too
-        sure of itself on what people wrote, so that losing a head may lower its loss there. Of a sentence encoder, one
-        minus the mean cosine of its vectors with those of the whole.
+        In nats an answer, the Kullback-Leibler divergence of the whole model's distributions from these, with all but
+        the likeliest of the vocabulary taken together. The loss on references would do only for a model that was
+        trained on such references: one that learnt from a teacher is too sure of itself on what people wrote, so that
+        losing a head may lower its loss there. Of a sentence encoder, one minus the mean cosine of its vectors with
+        the whole's.
         """
         total, answers = 0.0, 0
         for number, (batch, whole) in enumerate(zip(self.batches, self.whole, strict=True)):
             states = self.states(number, batch, changed)
-            if self.model.shape.embeds:
+            if isinstance(whole, Tensor):
                 total += float((1 - (states * whole).sum(-1)).sum())
             else:
-                parts = zip(states.split(ROWS), whole.split(ROWS), strict=True)
-                total += sum(float(self.nats(own, other)) for own, other in parts)
+                total += float(self.nats(states, *whole))
             answers += len(states)
         return total / answers
 
-    def nats(self, states: Tensor, whole: Tensor) -> Tensor:
-        """The summed divergence [] of the distributions that follow from some states [N, D]."""
-        own, other = (self.model.projection(each).log_softmax(-1) for each in (states, whole))
-        return F.kl_div(own, other, reduction="sum", log_target=True)
+    @torch.no_grad()
+    def likeliest(self, states: Tensor) -> tuple[Tensor, Tensor]:
+        """The whole model's likeliest answers [N, K] from its states [N, D], and their probabilities."""
+        parts = (self.chances(part) for part in states.split(ROWS))
+        found = [part.topk(min(LIKELIEST, part.shape[-1])) for part in parts]
+        return torch.cat([part.indices for part in found]), torch.cat([part.values for part in found])
+
+    def nats(self, states: Tensor, answers: Tensor, wanted: Tensor) -> Tensor:
+        """The summed divergence [] from the whole's probabilities [N, K] of its likeliest answers and of all others."""
+        parts = zip(states.split(ROWS), answers.split(ROWS), strict=True)
+        given = torch.cat([self.chances(part).gather(1, likely) for part, likely in parts])
+        both = [torch.cat([each, 1 - each.sum(-1, keepdim=True)], -1).clamp_min(LEAST) for each in (given, wanted)]
+        return F.kl_div(both[0].log(), both[1], reduction="sum")
+
+    def chances(self, states: Tensor) -> Tensor:
+        """The probabilities [N, V] of the answers that follow from some states [N, D]."""
+        found: Tensor = self.model.projection(states).softmax(-1)
+        return found
 
     @torch.no_grad()
     def states(self, number: int, batch: Batch, changed: Place | None) -> Tensor:
