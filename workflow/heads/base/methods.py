@@ -30,7 +30,7 @@ MEASURED_IN = {
 """The file of the unpruned model that each method reads. Importance has four forms, `_layer` divided by the l2 norm
 of the layer; `reversed` is the reverse of `example_layer`, the way of Michel et al. 2019, and `optimal` keeps the most
 importance, by sentence, that the limits allow; `lrp` uses absolute shares, see `heads.pruning.selection`. `random` has
-several draws: random1, random2 and so on; `surgeon` takes as many heads from each layer as cost the least loss."""
+several draws: random1, random2 and so on; `surgeon` takes as many heads from each layer as move the answers least."""
 
 
 def files_of(methods: Iterable[str]) -> list[str]:

@@ -1,4 +1,4 @@
-"""Remove heads and hidden units of a model in closed form: statistics of a text, a ladder of losses, the smaller model.
+"""Remove heads and hidden units of a model in closed form: statistics of a text, ladders, the smaller model.
 
 The surgeon says which heads or units of one sub-layer go, and in which order. How many go in each is asked of the
 model's loss, with one sub-layer at a time cut down and all others whole: a ladder, from which `heads.pruning.rungs`
@@ -155,7 +155,7 @@ def fewest_units(units: int) -> int:
 
 
 def rungs_of(what: OutputMap) -> list[int]:
-    """The numbers of heads or units for which losses are measured, all but the whole: closer together at the bottom."""
+    """The numbers of heads or units that are tried, all but the whole: closer together at the bottom."""
     most, least = what.groups, fewest_in(what)
     return sorted({max(least, most * share // SHARES) for share in MEASURED} - {most} | {least})
 
