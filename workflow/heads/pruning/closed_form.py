@@ -1,8 +1,8 @@
 """Remove heads and hidden units of a model in closed form: statistics of a text, ladders, the smaller model.
 
 The surgeon says which heads or units of one sub-layer go, and in which order. How many go in each is asked of the
-model's loss, with one sub-layer at a time cut down and all others whole: a ladder, from which `heads.pruning.rungs`
-picks.
+model's answers, with one sub-layer at a time cut down and all others whole: a ladder, from which
+`heads.pruning.rungs` picks.
 """
 
 import copy
