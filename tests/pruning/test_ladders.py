@@ -19,7 +19,8 @@ PLACES: list[Place] = [("enc_self", 0), ("dec_self", 0), ("dec_enc", 0)]
 def chances(model: Transformer, batch: Batch) -> torch.Tensor:
     """The probabilities [N, V] of all real answers."""
     states = model(batch.source, batch.source_mask, batch.target_input)[batch.target_mask]
-    return model.projection(states).softmax(-1)
+    found: torch.Tensor = model.projection(states).softmax(-1)
+    return found
 
 
 @torch.no_grad()
