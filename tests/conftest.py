@@ -19,7 +19,7 @@ from safetensors.numpy import save_file
 from heads.config.trainings import HardConcrete, LengthSettings, TrainingSettings
 from heads.model.shape import ModelShape, full_heads
 from heads.model.transformer import Transformer
-from heads.pruning.gates import HeadGates
+from heads.pruning.gates import HardConcreteGates
 from heads.pruning.penalty import Penalty
 from heads.text.batches import Batch, Pairs, make_batch
 from heads.text.vocabulary import Tokens
@@ -191,7 +191,7 @@ def new_training(
         built = Transformer(tiny_shape(dropout=dropout, attention_dropout=dropout, **model))
         pruning = None
         if scope:
-            gates, penalty = HeadGates(built.shape, scope, lopsided), Penalty(torch.tensor([lam]))
+            gates, penalty = HardConcreteGates(built.shape, scope, lopsided), Penalty(torch.tensor([lam]))
             learning = length(**plan).updates if learning_updates is None else learning_updates
             pruning = Pruning(gates, penalty, learning_rate=0.05, record_every=3, updates=learning, frozen=())
         settings = training_settings(**changes)

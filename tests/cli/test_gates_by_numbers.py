@@ -8,8 +8,10 @@ import pytest
 import torch
 
 from heads.base.files import read_json, read_jsonl, read_tsv, write_tsv
-from heads.base.names import ATTENTIONS
+from heads.base.names import ATTENTIONS, FEEDFORWARDS
+from heads.model.folder import load_model
 from heads.model.head_removal import prune
+from heads.model.transformer import Transformer
 from known_experiment import LEFT, SETTINGS, STANDSTILL, Known, command, known_model, loss, same, save, weights
 from known_trainings import RATE, Train
 
@@ -79,6 +81,33 @@ def test_a_number_of_heads_asked_for_is_the_number_that_stays(train: Train, targ
         assert sum(row["open"] == "1" for row in rows if scope in ("all", row["attention"])) == count
     if target.startswith("dsp"):
         assert sum(float(row["p_open"]) for row in rows) == pytest.approx(7, abs=1e-3)
+
+
+def test_gates_on_heads_and_units_are_trained_together_and_the_smaller_model_answers_as_the_one_with_gates(
+    known: Known, train: Train, tmp_path: Path
+) -> None:
+    changes = gates_with(0.3)
+    changes["gates"] |= {"gate_learning_rate": 0.4, "updates": 4, "record_every": 3}
+    run = train("gates", flags={"scope": "everything", "target": "keep-7-9"}, **changes)
+    rows, units = read_tsv(run / "heads.tsv"), known_model().shape.units("enc_ffn")
+    opened = {kind: [row["open"] for row in rows if row["attention"] == kind] for kind in (*ATTENTIONS, *FEEDFORWARDS)}
+    assert {kind: len(each) for kind, each in opened.items()} == dict.fromkeys(ATTENTIONS, 6) | dict.fromkeys(
+        FEEDFORWARDS, sum(units)
+    )
+    assert sum(opened[kind].count("1") for kind in ATTENTIONS) == 7
+    assert sum(opened[kind].count("1") for kind in FEEDFORWARDS) == 9
+    last = read_jsonl(run / "gates.jsonl")[-1]
+    assert {*last["p_open"]} == {*ATTENTIONS} and len(last["lam"]) == 2
+    for stack in FEEDFORWARDS:
+        chances = [float(row["p_open"]) for row in rows if row["attention"] == stack]
+        assert sum(last["open_units"][stack]) == pytest.approx(sum(chances), abs=0.15)
+    logged = read_jsonl(run / "train.jsonl")[-1]
+    assert 7 < logged["expected_open_heads"] < 18 and 9 < logged["expected_open_units"] < 2 * sum(units)
+    smaller = load_model(pruned(run, run / "heads.tsv", tmp_path / "known/pruned/everything/keep-7-9/seed-1"))
+    assert isinstance(smaller, Transformer)
+    assert len(smaller.shape.heads()) == 7 and sum(map(sum, smaller.shape.live_units.values())) == 9
+    found = loss(smaller, known.pairs("dev"), 0.0)
+    assert found == pytest.approx(read_json(run / "model.json")["dev_loss"], rel=1e-5)
 
 
 def test_each_sort_of_gates_learns_at_a_rate_of_its_own(train: Train) -> None:

@@ -94,7 +94,10 @@ def test_shares_are_of_the_heads_of_the_encoder_alone() -> None:
             {"sweep": {"selection": {"methods": ["causal"]}}, "causal": {"updates": 5}},
             r"selection names the method causal, but models that classify have no causal gates: take causal out\.$",
         ),
-        ({"sweep": {"budgets": {"all": ["1-2-3"]}}}, r"all has 1 kind of attention: give one number"),
+        (
+            {"sweep": {"budgets": {"all": ["1-2-3"]}}},
+            r"all has 1-2-3, which does not fit the scope all: give one number\.",
+        ),
         ({"sweep": {"budgets": {"all": [49]}}}, r"asks for 49 of the 48 heads of enc_self: lower it"),
         ({"sweep": {"selection": {"budgets": [49]}}}, r"budgets has 49, but the model has 48 heads: lower it"),
     ],

@@ -18,14 +18,34 @@ TOO_MANY = [
     ("all", "random2-40", f"A path has random2-40, which asks for 40 of the 36 heads of {OF_ALL}: lower it."),
     ("enc_self", "keep-13", "A path has keep-13, which asks for 13 of the 12 heads of enc_self: lower it."),
     ("all", "keep-12-13-1", "A path has keep-12-13-1, which asks for 13 of the 12 heads of dec_self: lower it."),
-    ("all", "keep-1-2", "A path has keep-1-2, but all has 3 kinds of attention: give one number or 3."),
-    ("enc_self", "keep-1-2", "A path has keep-1-2, but enc_self has 1 kind of attention: give one number."),
+    (
+        "all",
+        "keep-1-2",
+        "A path has keep-1-2, which does not fit the scope all: give one number or 3, for enc_self, dec_self, dec_enc.",
+    ),
+    ("enc_self", "keep-1-2", "A path has keep-1-2, which does not fit the scope enc_self: give one number."),
+    (
+        "feedforward",
+        "keep-61",
+        "A path has keep-61, which asks for 61 of the 60 hidden units of enc_ffn and dec_ffn: lower it.",
+    ),
+    (
+        "feedforward",
+        "keep-30-31",
+        "A path has keep-30-31, which asks for 31 of the 30 hidden units of dec_ffn: lower it.",
+    ),
+    ("everything", "keep-37-60", f"A path has keep-37-60, which asks for 37 of the 36 heads of {OF_ALL}: lower it."),
+    (
+        "everything",
+        "keep-36",
+        "A path has keep-36, which does not fit the scope everything: give two numbers, of heads and of hidden units.",
+    ),
 ]
 
 
 def experiment(**more: Any) -> dict[str, Any]:
-    """The parts of a resolved experiment that are checked: 3 layers of 4 heads."""
-    return {"model": {"layers": 3, "heads": 4}, "baseline": {"pretrained": ""}, **more}
+    """The parts of a resolved experiment that are checked: 3 layers of 4 heads and 10 units."""
+    return {"model": {"layers": 3, "heads": 4, "feedforward": 10}, "baseline": {"pretrained": ""}, **more}
 
 
 @pytest.mark.parametrize(("scope", "target", "sentence"), TOO_MANY)
@@ -36,7 +56,15 @@ def test_a_path_that_asks_for_more_heads_than_there_are_is_refused(scope: str, t
 
 @pytest.mark.parametrize(
     ("scope", "target"),
-    [("all", "keep-36"), ("all", "keep-12-12-12"), ("enc_self", "keep-12"), ("all", "lam-37"), ("all", "random37-36")],
+    [
+        ("all", "keep-36"),
+        ("all", "keep-12-12-12"),
+        ("enc_self", "keep-12"),
+        ("all", "lam-37"),
+        ("all", "random37-36"),
+        ("feedforward", "keep-30-30"),
+        ("everything", "keep-36-60"),
+    ],
 )
 def test_as_many_heads_as_there_are_and_any_penalty_may_be_asked_for(scope: str, target: str) -> None:
     check_target(experiment(), scope, Target.parse(target))

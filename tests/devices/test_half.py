@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from heads.pruning.gates import HeadGates
+from heads.pruning.gates import HardConcreteGates
 from heads.training.loop import Training
 from heads.training.optimizers import hidden_matrices
 from trainings_elsewhere import New, on
@@ -22,7 +22,7 @@ def gradients(training: Training) -> dict[str, Tensor]:
     pruning = training.pruning
     gates = None
     if pruning is not None:
-        assert isinstance(pruning.gates, HeadGates)
+        assert isinstance(pruning.gates, HardConcreteGates)
         gates = pruning.gates.chances()  # between 0 and 1, and not random
     training.cross_entropy(MEMBERS, training.prepare(MEMBERS)[1], gates)
     named = [*training.model.named_parameters(), *(pruning.gates.named_parameters() if pruning else ())]

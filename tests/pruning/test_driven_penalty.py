@@ -13,13 +13,13 @@ from heads.base.targets import Target
 from heads.config.trainings import GatesSettings, HardConcrete, SubsetSettings
 from heads.model.checkpoint import load_tensors, save_tensors
 from heads.model.shape import ModelShape
-from heads.pruning.gates import HeadGates, TrainableGates, budgets_of
+from heads.pruning.gates import HardConcreteGates, TrainableGates, budgets_of
 from heads.pruning.penalty import DrivenPenalty, Penalty, gates_and_penalty
 from heads.training.loop import Training
 from heads.training.schedule import Pruning
 
 Shape = Callable[..., ModelShape]
-NewGates = Callable[[str], HeadGates]
+NewGates = Callable[[str], HardConcreteGates]
 HEADS = {"enc_self": 5, "dec_self": 4, "dec_enc": 6}
 LIVE = {"enc_self": ((0, 1, 2), (0, 2)), "dec_self": ((1,), (0, 1, 2)), "dec_enc": ((0, 1, 2), (0, 1, 2))}
 START = DrivenPenalty.START
@@ -30,7 +30,7 @@ def log_alpha_of(chance: float, shape: HardConcrete) -> float:
     return math.log(chance / (1 - chance)) + shape.temperature * math.log(-shape.low / shape.high)
 
 
-def expecting(gates: HeadGates, **numbers: float) -> HeadGates:
+def expecting(gates: HardConcreteGates, **numbers: float) -> HardConcreteGates:
     """The same gates, set so that the given number of heads of each kind is expected to be open."""
     with torch.no_grad():
         for name, log_alpha in gates.log_alpha.items():
@@ -44,9 +44,11 @@ def expecting(gates: HeadGates, **numbers: float) -> HeadGates:
 def new_gates(tiny_shape: Shape, lopsided: HardConcrete) -> NewGates:
     """Builds gates in float64 on 5, 4 and 6 heads of the kinds of attention, with a budget."""
 
-    def build(keep: str) -> HeadGates:
+    def build(keep: str) -> HardConcreteGates:
         shape = tiny_shape(live_heads=LIVE)
-        return HeadGates(shape, "all", lopsided, budgets_of(Target.of_choice("gates", keep), "all", shape)).double()
+        return HardConcreteGates(
+            shape, "all", lopsided, budgets_of(Target.of_choice("gates", keep), "all", shape)
+        ).double()
 
     return build
 
@@ -120,7 +122,7 @@ def gates_of(target: str, shape: ModelShape, lopsided: HardConcrete) -> tuple[Tr
     subset = SubsetSettings(temperature_first=2.0, temperature_last=0.02, cooldown_share=0.8)
     settings = GatesSettings(hard_concrete=lopsided, subset=subset)
     gates, penalty = gates_and_penalty(Target.parse(target), "all", shape, settings, UPDATES)
-    if isinstance(gates, HeadGates):
+    if isinstance(gates, HardConcreteGates):
         with torch.no_grad():
             for log_alpha in gates.log_alpha.values():
                 log_alpha.fill_(log_alpha_of(0.97, lopsided))

@@ -13,7 +13,14 @@ from heads.base.names import ATTENTIONS
 from heads.base.targets import Target
 from heads.config.trainings import HardConcrete
 from heads.model.shape import ModelShape, full_heads
-from heads.pruning.gates import HeadGates, budgets_of, probability_one, probability_open, sample, strictly_between
+from heads.pruning.gates import (
+    HardConcreteGates,
+    budgets_of,
+    probability_one,
+    probability_open,
+    sample,
+    strictly_between,
+)
 from heads.pruning.penalty import DrivenPenalty
 
 Shape = Callable[..., ModelShape]
@@ -95,7 +102,7 @@ def test_every_live_head_of_the_scope_has_one_gate_and_no_other(tiny_shape: Shap
     live = {"enc_self": ((0, 2), ()), "dec_self": ((0, 1, 2), (1,)), "dec_enc": ((), (0, 2))}
     shape = tiny_shape(live_heads=live)
     sizes = {
-        scope: {k: [len(g) for g in v] for k, v in HeadGates(shape, scope, hard_concrete).binary().items()}
+        scope: {k: [len(g) for g in v] for k, v in HardConcreteGates(shape, scope, hard_concrete).binary().items()}
         for scope in ("enc_self", "all")
     }
     assert sizes["enc_self"] == {"enc_self": [2, 0]}
@@ -103,7 +110,7 @@ def test_every_live_head_of_the_scope_has_one_gate_and_no_other(tiny_shape: Shap
 
 
 def test_the_penalty_equals_the_mean_number_of_sampled_gates_above_zero(lopsided: HardConcrete) -> None:
-    gates, generator, draws = HeadGates(MODEL, "all", lopsided), torch.Generator().manual_seed(13), 3000
+    gates, generator, draws = HardConcreteGates(MODEL, "all", lopsided), torch.Generator().manual_seed(13), 3000
     with torch.no_grad():
         for value in gates.parameters():
             value.add_(torch.randn(value.shape, generator=generator))
@@ -116,7 +123,7 @@ def test_the_penalty_equals_the_mean_number_of_sampled_gates_above_zero(lopsided
 
 
 def test_gates_are_drawn_alike_for_the_same_generator_and_each_on_its_own(lopsided: HardConcrete) -> None:
-    gates = HeadGates(MODEL, "all", lopsided)
+    gates = HardConcreteGates(MODEL, "all", lopsided)
     first, again = (gates.sampled(torch.Generator().manual_seed(14)) for _ in range(2))
     values = torch.cat([gate for kind in ATTENTIONS for gate in first[kind]])
     torch.testing.assert_close(torch.cat([g for kind in ATTENTIONS for g in again[kind]]), values, rtol=0, atol=0)
@@ -127,7 +134,7 @@ def test_gates_are_drawn_alike_for_the_same_generator_and_each_on_its_own(lopsid
 
 def test_a_budget_keeps_exactly_so_many_heads_of_the_largest_log_alpha(lopsided: HardConcrete) -> None:
     for keep in range(18 + 1):
-        gates = HeadGates(MODEL, "all", lopsided, budgets_of(Target.of_choice("gates", keep), "all", MODEL))
+        gates = HardConcreteGates(MODEL, "all", lopsided, budgets_of(Target.of_choice("gates", keep), "all", MODEL))
         with torch.no_grad():
             for log_alpha in gates.log_alpha.values():
                 log_alpha.copy_(torch.randn(log_alpha.shape, generator=torch.Generator().manual_seed(keep)).round())
@@ -148,7 +155,7 @@ def test_an_impossible_budget_is_refused_in_one_sentence(keep: str, scope: str) 
 def test_a_driven_lambda_ends_near_its_budget_on_gates_that_are_worth_different_amounts(keep: int) -> None:
     shape = replace(MODEL, original_heads=4, live_heads=full_heads(layers=1, heads=4))
     budgets = budgets_of(Target.of_choice("gates", keep), "all", shape)
-    gates = HeadGates(shape, "all", HardConcrete(), budgets)
+    gates = HardConcreteGates(shape, "all", HardConcrete(), budgets)
     driven, generator = DrivenPenalty(gates), torch.Generator().manual_seed(2)
     worth = {name: torch.rand(4, generator=generator).exp() * 0.01 * 2**row for row, name in enumerate(gates.log_alpha)}
     optimizer, updates = torch.optim.Adam(gates.parameters(), lr=0.1), 300

@@ -20,7 +20,7 @@ from heads.model.head_removal import prune
 from heads.model.shape import Head, ModelShape
 from heads.model.sublayers import Gates
 from heads.model.transformer import Transformer
-from heads.pruning.gates import HeadGates, budgets_of, gate_rows, is_open
+from heads.pruning.gates import HardConcreteGates, budgets_of, gate_rows, is_open
 from heads.text.batches import read_pairs
 from heads.text.vocabulary import Vocabulary
 from heads.training.checkpointing import Unfinished
@@ -67,7 +67,7 @@ def test_a_gate_stays_where_one_is_likelier_than_zero_though_neither_has_half_th
     assert bool(is_open(torch.tensor(log_alpha, dtype=torch.float64), shape)) is stays
 
 
-def with_log_alpha(gates: HeadGates, values: dict[str, list[list[float]]]) -> HeadGates:
+def with_log_alpha(gates: HardConcreteGates, values: dict[str, list[list[float]]]) -> HardConcreteGates:
     """The same gates with all their log_alpha set, by kind and layer."""
     with torch.no_grad():
         for name, log_alpha in gates.log_alpha.items():
@@ -81,7 +81,7 @@ def test_the_table_of_gates_tells_each_head_by_its_first_number_what_it_learnt_a
 ) -> None:
     shape = tiny_shape(live_heads={**LIVE, "enc_self": ((0, 2), (1,))})
     learnt = [-0.5, 0.1, 3.0]
-    gates = with_log_alpha(HeadGates(shape, "enc_self", hard_concrete), {"enc_self": [learnt[:2], learnt[2:]]})
+    gates = with_log_alpha(HardConcreteGates(shape, "enc_self", hard_concrete), {"enc_self": [learnt[:2], learnt[2:]]})
     table = gate_rows(gates, shape)
     assert [(row["attention"], row["layer"], row["head"]) for row in table] == [
         ("enc_self", 0, 0), ("enc_self", 0, 2), ("enc_self", 1, 1)
@@ -105,7 +105,7 @@ def test_a_budget_of_a_kind_is_spent_on_its_own_best_and_one_of_all_on_the_best_
 ) -> None:
     shape = tiny_shape(live_heads=LIVE)
     budgets = budgets_of(Target.of_choice("gates", keep), "all", shape)
-    gates = with_log_alpha(HeadGates(shape, "all", hard_concrete, budgets), LOG_ALPHAS)
+    gates = with_log_alpha(HardConcreteGates(shape, "all", hard_concrete, budgets), LOG_ALPHAS)
     assert {kind: [gate.tolist() for gate in layers] for kind, layers in gates.binary().items()} == stays
 
 

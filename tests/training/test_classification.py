@@ -13,7 +13,7 @@ import torch
 from heads.config.trainings import HardConcrete, LengthSettings, TrainingSettings
 from heads.model.folder import model_of
 from heads.model.shape import ModelShape, full_heads
-from heads.pruning.gates import HeadGates
+from heads.pruning.gates import HardConcreteGates
 from heads.pruning.penalty import Penalty
 from heads.text.batches import Pairs, read_pairs
 from heads.text.special_ids import PAD
@@ -54,7 +54,7 @@ def new_training(
         model = model_of(tiny_shape(**own, live_heads=full_heads(layers=2, heads=3, kinds=("enc_self",))))
         pruning = None
         if lam is not None:
-            gates = HeadGates(model.shape, "all", lopsided)
+            gates = HardConcreteGates(model.shape, "all", lopsided)
             pruning = Pruning(gates, Penalty(torch.tensor([lam])), 0.05, 3, updates, frozen_beside("all", model))
         settings = training_settings(**{"batch_tokens": 120, "micro_batch_tokens": 50, "max_subwords": 40, **changes})
         plan = TrainingPlan(settings, length(updates=updates), seed=7, updates_before=0, device=CPU)

@@ -109,7 +109,7 @@ wildcard_constraints:
     corpus="|".join(map(re.escape, PLAN.corpora)),
     split="|".join(names.SPLITS),
     side="|".join(names.SIDES),
-    scope="|".join(names.SCOPES),
+    scope="|".join(names.GATED_SCOPES),
     target=GATED,
     choice=ANY,
     seed=COUNT,
@@ -119,6 +119,7 @@ wildcard_constraints:
 
 IMPORTED = any_of(PLAN.imported())
 TRAINED_HERE = any_of([name for name in PLAN.experiments if name not in PLAN.imported()])
+SCOPES_OF_HEADS = "|".join(names.SCOPES)
 BPE = "results/{experiment}/bpe"
 BASELINE = "results/{experiment}/baseline/seed-{seed}"
 GATES = "results/{experiment}/gates/{scope}/{target}/seed-{seed}"

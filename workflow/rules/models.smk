@@ -80,7 +80,7 @@ rule imported:
 
 
 rule gates:
-    """Fine-tune the baseline with hard-concrete gates on one scope of heads (Voita et al., sec. 6)."""
+    """Fine-tune the baseline with hard-concrete gates on one scope of heads or hidden units (Voita et al., sec. 6)."""
     input:
         **TRAINING_DATA,
         start_model=fitting(rules.baseline.output.model),
@@ -165,6 +165,8 @@ rule scratch:
         f"{SCRATCH}/log/scratch.txt",
     benchmark:
         f"{SCRATCH}/bench/scratch.tsv"
+    wildcard_constraints:
+        scope=SCOPES_OF_HEADS,
     cache: CACHED
     priority: 1
     conda:
@@ -202,6 +204,8 @@ rule penalty_gates:
         f"{PENALTY_GATES}/log/penalty_gates.txt",
     benchmark:
         f"{PENALTY_GATES}/bench/penalty_gates.tsv"
+    wildcard_constraints:
+        scope=SCOPES_OF_HEADS,
     cache: CACHED
     priority: 1
     conda:
@@ -240,4 +244,6 @@ use rule pruned as penalty_scratch with:
         f"{PENALTY_SCRATCH}/log/penalty_scratch.txt",
     benchmark:
         f"{PENALTY_SCRATCH}/bench/penalty_scratch.tsv"
+    wildcard_constraints:
+        scope=SCOPES_OF_HEADS,
     cache: CACHED

@@ -19,7 +19,11 @@ ATTENTION_LABELS = {
 }
 
 SCOPES: dict[str, tuple[str, ...]] = {"enc_self": ("enc_self",), "all": ATTENTIONS}
-"""Which kinds of attention carry gates in each pruning scope."""
+"""Which kinds of attention carry gates in each pruning scope of heads."""
+
+UNIT_SCOPES: dict[str, tuple[str, ...]] = {"feedforward": FEEDFORWARDS, "everything": (*ATTENTIONS, *FEEDFORWARDS)}
+"""Pruning scopes in which hidden units carry gates: they alone, or all heads too."""
+GATED_SCOPES = {**SCOPES, **UNIT_SCOPES}
 
 CHOICE_SCOPE = "all"
 """The scope in which heads are chosen by other means than gates."""

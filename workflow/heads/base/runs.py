@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path, PurePath
 
 from heads.base.files import UserError
-from heads.base.names import CHOICE_SCOPE, CLASSIFICATION, KINDS, SCOPES, TRANSLATION
+from heads.base.names import CHOICE_SCOPE, CLASSIFICATION, GATED_SCOPES, KINDS, SCOPES, TRANSLATION
 from heads.base.targets import ANY, COUNT, GATED, Target
 
 RUN_PATTERN = re.compile(
@@ -20,7 +20,7 @@ RUN_PATTERN = re.compile(
 )
 
 SCORED = (
-    rf"(?:baseline|(?:pruned|scratch|penalty_scratch)/(?:{'|'.join(SCOPES)})/{GATED}"
+    rf"(?:baseline|pruned/(?:{'|'.join(GATED_SCOPES)})/{GATED}|(?:scratch|penalty_scratch)/(?:{'|'.join(SCOPES)})/{GATED}"
     rf"|selected/{CHOICE_SCOPE}/{ANY})/seed-{COUNT}"
 )
 """A regular expression for wildcards: folders of runs that are scored. Not of runs with gates, whose models have all

@@ -1,19 +1,22 @@
 """Targets: the word in a path that says how a run's heads are chosen. All code that reads it uses this module.
 
 `lam-0.05` is the cost of an open head while gates are trained; `keep-12` the number of heads that gates are driven to
-keep, and `keep-4-6-8` that of each kind of attention; `dsp-12` the number that gates of an exact number keep; `lrp-12`
-and `random2-12` the number that a measure keeps, the latter in the second draw. Imported by the Snakefile, so light.
+keep, `keep-4-6-8` that of each kind of attention, and `keep-12-512` that of heads and of hidden units, if both have
+gates; `dsp-12` the number that gates of an exact number keep; `lrp-12` and `random2-12` the number that a measure
+keeps, the latter in the second draw. Imported by the Snakefile, so light.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import total_ordering
 
 from heads.base.files import UserError
 from heads.base.methods import MEASURED_IN, RANDOM
+from heads.base.names import ATTENTIONS, GATED_SCOPES
 
 PENALTY, DRIVEN, SUBSET = "lam", "keep", "dsp"
 """The words for gates: a fixed penalty, one that is driven to a number of heads, differentiable subset pruning."""
@@ -149,6 +152,25 @@ class Target:
         """The word in paths."""
         draw = "" if self.draw is None else self.draw
         return f"{self.method}{draw}-{'-'.join(map(number_text, self.numbers))}"
+
+
+def groups_of(target: Target, scope: str, kinds: Collection[str], subject: str) -> list[list[str]]:
+    """The kinds of attention, and feed-forward stacks, that each number of a target is for, of those of a model.
+
+    One number is for the whole scope; where heads and hidden units have gates, they have a number each. subject: what a
+    message is about. Raises UserError if the target has another number of numbers.
+    """
+    there = [kind for kind in GATED_SCOPES[scope] if kind in kinds]
+    heads, units = ([kind for kind in there if (kind in ATTENTIONS) is is_head] for is_head in (True, False))
+    both = bool(heads and units)
+    groups, given = [heads, units] if both else [[kind] for kind in there], len(target.budgets)
+    if given == 1 and not both:
+        return [there]
+    if given not in (0, len(groups)):
+        several = f" or {len(groups)}, for {', '.join(there)}" if len(groups) > 1 else ""
+        ways = "two numbers, of heads and of hidden units" if both else f"one number{several}"
+        raise UserError(f"{subject}, which does not fit the scope {scope}: give {ways}.")
+    return groups if given else []
 
 
 def _check(text: str, *, by_gates: bool | None = None) -> None:

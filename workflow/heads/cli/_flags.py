@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from heads.base.files import settings_given
-from heads.base.names import AUTO, PAPER_CORPORA, QUANTIZATIONS, SCOPES, TOKENISERS, TOKENIZE, WMT
+from heads.base.names import AUTO, GATED_SCOPES, PAPER_CORPORA, QUANTIZATIONS, TOKENISERS, TOKENIZE, WMT
 from heads.base.outputs import DECLARED, FILE, FOLDER, Output
 from heads.config.settings import Section, section
 
@@ -201,7 +201,9 @@ def add_training_arguments(parser: argparse.ArgumentParser) -> None:
 def add_gate_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the flags of every training with gates."""
     add_training_arguments(parser)
-    parser.add_argument("--scope", choices=sorted(SCOPES), required=True, help="which heads get gates")
+    parser.add_argument(
+        "--scope", choices=sorted(GATED_SCOPES), required=True, help="which heads or hidden units get gates"
+    )
     parser.add_argument(
         "--target",
         required=True,

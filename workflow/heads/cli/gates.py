@@ -1,4 +1,4 @@
-"""Fine-tune a trained model with gates on one scope of heads, hard-concrete or for subset pruning."""
+"""Fine-tune a trained model with gates on one scope of heads or hidden units, hard-concrete or for subset pruning."""
 
 import argparse
 

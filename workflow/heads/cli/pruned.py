@@ -1,4 +1,4 @@
-"""Remove the heads whose gates closed, and check that the model still computes the same function."""
+"""Remove the heads and hidden units whose gates closed, and check that the model computes the same function."""
 
 import argparse
 

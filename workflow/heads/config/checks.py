@@ -1,14 +1,14 @@
 """Check that the settings of a resolved experiment fit together. Imported by the Snakefile, so kept light."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from heads.base.files import UserError
 from heads.base.methods import least_of
-from heads.base.names import KINDS_OF, SCOPES, TASK, TRANSLATION
-from heads.base.targets import Target
+from heads.base.names import FEEDFORWARDS, KINDS_OF, TASK, TRANSLATION, UNIT_SCOPES
+from heads.base.targets import Target, groups_of
 from heads.config.messages import nearest
-from heads.config.sweep import in_numbers
+from heads.config.sweep import in_numbers, is_share
 from heads.config.trainings import TrainingSettings
 
 FOLDERS = (
@@ -104,10 +104,13 @@ def _check_import(where: str, baseline: Mapping[str, Any]) -> None:
         )
 
 
-def sized(where: str, experiment: Mapping[str, Any], heads: Mapping[str, tuple[int, int]]) -> dict[str, Any]:
+def sized(
+    where: str, experiment: Mapping[str, Any], heads: Mapping[str, tuple[int, int]], units: int | None = None
+) -> dict[str, Any]:
     """An experiment with numbers of heads in place of shares, checked against the heads of its models.
 
-    heads: layers, and heads per layer, by kind of attention. Raises UserError if more heads are asked for.
+    heads: layers, and heads per layer, by kind of attention. units: in each feed-forward layer, if it is known. Raises
+    UserError if more heads or units are asked for.
     """
     of_kinds = {kind: layers * each for kind, (layers, each) in heads.items()}
     in_layers = {(kind, layer): each for kind, (layers, each) in heads.items() for layer in range(layers)}
@@ -117,7 +120,9 @@ def sized(where: str, experiment: Mapping[str, Any], heads: Mapping[str, tuple[i
     for scope, budgets in experiment["sweep"]["budgets"].items():
         for budget in budgets:
             subject = f"{where}.sweep.budgets.{scope} has {budget}"
-            _check_numbers(subject, scope, Target.of_choice("gates", budget).budgets, of_kinds)
+            if scope in UNIT_SCOPES and is_share(budget):
+                raise UserError(f"{subject}, and shares are of heads: give a number of hidden units.")
+            _check_numbers(subject, scope, Target.of_choice("gates", budget), heads, units)
     _check_selection(where, experiment["sweep"]["selection"], sum(of_kinds.values()), needed)
     return experiment
 
@@ -125,7 +130,8 @@ def sized(where: str, experiment: Mapping[str, Any], heads: Mapping[str, tuple[i
 def sized_by_settings(where: str, experiment: Mapping[str, Any]) -> dict[str, Any]:
     """Like `sized`, with the layers and heads of the section `model`."""
     model = experiment["model"]
-    return sized(where, experiment, dict.fromkeys(kinds_of(experiment), (model["layers"], model["heads"])))
+    heads = dict.fromkeys(kinds_of(experiment), (model["layers"], model["heads"]))
+    return sized(where, experiment, heads, model["feedforward"])
 
 
 def check_target(experiment: Mapping[str, Any], scope: str, target: Target) -> None:
@@ -136,25 +142,28 @@ def check_target(experiment: Mapping[str, Any], scope: str, target: Target) -> N
     """
     if not experiment["baseline"]["pretrained"]:
         model = experiment["model"]
-        heads = dict.fromkeys(kinds_of(experiment), model["layers"] * model["heads"])
-        _check_numbers(f"A path has {target}", scope, target.budgets, heads)
+        heads = dict.fromkeys(kinds_of(experiment), (model["layers"], model["heads"]))
+        _check_numbers(f"A path has {target}", scope, target, heads, model["feedforward"])
 
 
-def _check_numbers(subject: str, scope: str, numbers: Sequence[int], heads: Mapping[str, int]) -> None:
-    """Raise UserError if numbers of heads, one in all or one for each kind of attention, do not fit a scope."""
-    kinds = [kind for kind in SCOPES[scope] if kind in heads]
-    if len(numbers) not in (0, 1, len(kinds)):
-        several = len(kinds) > 1
-        raise UserError(
-            f"{subject}, but {scope} has {len(kinds)} kind{'s' * several} of attention: give one number"
-            f"{f' or {len(kinds)}' * several}."
-        )
-    groups = [[kind] for kind in kinds] if len(numbers) > 1 else [kinds]
-    for number, group in zip(numbers, groups, strict=False):
-        there = sum(heads[kind] for kind in group)
-        if number > there:
+def _check_numbers(
+    subject: str, scope: str, target: Target, heads: Mapping[str, tuple[int, int]], units: int | None
+) -> None:
+    """Raise UserError if the numbers of a target do not fit a scope, or exceed what a model has, as in `sized`."""
+    stacks = {
+        stack: heads[kind][0]
+        for stack, kind in zip(FEEDFORWARDS, ("enc_self", "dec_enc"), strict=True)
+        if kind in heads
+    }
+    groups = groups_of(target, scope, [*heads, *stacks], subject)
+    for number, group in zip(target.budgets, groups, strict=True):
+        if group[0] in stacks:
+            what, there = "hidden units", None if units is None else sum(stacks[stack] * units for stack in group)
+        else:
+            what, there = "heads", sum(layers * each for layers, each in (heads[kind] for kind in group))
+        if there is not None and number > there:
             raise UserError(
-                f"{subject}, which asks for {number} of the {there} heads of {' and '.join(group)}: lower it."
+                f"{subject}, which asks for {number} of the {there} {what} of {' and '.join(group)}: lower it."
             )
 
 

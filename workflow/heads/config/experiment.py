@@ -6,7 +6,7 @@ from typing import Annotated
 from pydantic import Field
 
 from heads.base.methods import MEASURED_IN
-from heads.base.names import AUTO, CHOICE_SCOPE, SCOPES, TOKENISERS
+from heads.base.names import AUTO, CHOICE_SCOPE, GATED_SCOPES, SCOPES, TOKENISERS
 from heads.base.targets import BY_GATES
 from heads.config.analyses import (
     AblationSettings,
@@ -52,14 +52,15 @@ from heads.config.trainings import (
 )
 
 Scope = Annotated[str, one_of(*SCOPES)]
+GatedScope = Annotated[str, one_of(*GATED_SCOPES)]
 Seed = Annotated[Integer, Field(ge=0, le=2**31 - 1)]
 Lambda = Annotated[Number, Field(ge=0, le=1_000_000_000)]
 SHARE = "(100|[1-9][0-9]?([.][0-9]+)?|0[.][0-9]*[1-9][0-9]*)%"
 """Above 0 % and at most 100 %, with the sign, so that 1 is always one head and never all of them."""
 # A number may be text too, since all values inside a mapping of Snakemake's --config are text.
 Budget = Annotated[
-    CountOrZero | Annotated[str, Field(pattern=f"^((0|[1-9][0-9]*)((-(0|[1-9][0-9]*)){{2}})?|{SHARE})$")],
-    meant('a number of heads such as 12, a share of them such as 25%, or three numbers as text such as "4-6-8"'),
+    CountOrZero | Annotated[str, Field(pattern=f"^((0|[1-9][0-9]*)((-(0|[1-9][0-9]*)){{1,2}})?|{SHARE})$")],
+    meant('a number of heads such as 12, a share of them such as 25%, or several numbers as text such as "4-6-8"'),
 ]
 Budgets = Annotated[
     tuple[
@@ -111,19 +112,18 @@ class SweepSettings(Closed):
     """What is swept: seeds, lambdas, numbers of heads and methods of choosing them."""
 
     seeds: Annotated[tuple[Seed, ...], Field(min_length=1), EachOnce] = setting((1,), "a whole set of models for each")
-    lambdas: Mapping[Scope, tuple[Lambda, ...]] = setting(
+    lambdas: Mapping[GatedScope, tuple[Lambda, ...]] = setting(
         dict.fromkeys(SCOPES, LAMBDAS),
-        "Nats per target token per head: loss = mean token cross-entropy + lambda * sum over heads of P(open). The "
-        "released code averages over attention modules instead: its coefficient c is our c / 6 (encoder) or c / 18 "
-        "(all), so its placeholder 0.1 is 0.0167 or 0.0056. The lambdas of the paper were never published. A control "
-        "with lambda 0 is always trained.",
+        "Nats per target token per head, or per as many weights of units (scopes feedforward and everything): loss = "
+        "mean cross-entropy + lambda * sum of P(open). The released code averages over attention modules: its c is our "
+        "c / 6 (encoder) or c / 18 (all), its placeholder 0.1 0.0167 or 0.0056. The paper gives none. The control, 0, "
+        "is always trained.",
     )
-    budgets: Mapping[Scope, tuple[Budget, ...]] = setting(
+    budgets: Mapping[GatedScope, tuple[Budget, ...]] = setting(
         {"all": ("25%", "50%", "75%")},
-        'How many heads to keep: 12 of the scope, 25% of it (rounded, at least one head), or "4-6-8" of encoder '
-        "self-, decoder self- and cross-attention. "
-        "Lambda is driven until the expected number of open heads is this; at the end, exactly this many stay, the "
-        "likeliest to be open. OURS: the numbers at which other methods are fine-tuned.",
+        'How many heads to keep: 12 of the scope, 25% of it (rounded, at least one), "4-6-8" of its kinds of attention '
+        'or, in everything, "65-8192" of heads and units. Lambda is driven until so many are expected to be open; at '
+        "the end exactly as many stay, the likeliest. OURS: the numbers of other methods.",
     )
     selection: ChoiceSettings = section_of(
         ChoiceSettings,

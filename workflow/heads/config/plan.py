@@ -13,9 +13,9 @@ from heads.base.names import (
     CHOICE_SCOPE,
     CLASSIFICATION,
     EMBEDDING,
+    GATED_SCOPES,
     KINDS,
     ONLY_OF,
-    SCOPES,
     SCORED_FILES,
     TASK,
     TRANSLATION,
@@ -62,7 +62,9 @@ class Plan(Texts):
         swept = self.experiments[experiment]["sweep"]
         found: list[tuple[str, str | None, Target | None]] = [("baseline", None, None)]
         for kind in ("gates", "pruned", "scratch", "penalty_gates", "penalty_scratch"):
-            found += [(kind, scope, target) for scope in SCOPES for target in self._targets(experiment, kind, scope)]
+            found += [
+                (kind, scope, target) for scope in GATED_SCOPES for target in self._targets(experiment, kind, scope)
+            ]
         choices = [*self.fine_tuned(experiment), *self.trained_on(experiment)]
         # If anything is fine-tuned, so is the control, which shows what fine-tuning alone does.
         choices = [CONTROL, *choices] if choices else []

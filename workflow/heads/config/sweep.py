@@ -34,14 +34,15 @@ def has_shares(experiment: Mapping[str, Any]) -> bool:
     """Whether any number of heads of an experiment is a share, which depends on the size of its model."""
     selection = experiment["sweep"]["selection"]
     lists = [*experiment["sweep"]["budgets"].values(), selection["budgets"], selection["fine_tuned"]["budgets"]]
-    return any(_is_share(budget) for budgets in lists for budget in budgets)
+    return any(is_share(budget) for budgets in lists for budget in budgets)
 
 
 def in_numbers(experiment: Mapping[str, Any], heads: Mapping[str, int], needed: int) -> dict[str, Any]:
     """An experiment with numbers of heads in place of shares, which are of all heads or of those of a scope.
 
-    heads: their number by kind of attention. needed: how many heads the optimal choice must keep; if it is compared, no
-    share becomes fewer. Shares are rounded, a half up, to at least one head; equal ones are listed once.
+    heads: their number by kind of attention; a scope with hidden units has no shares. needed: how many heads the
+    optimal choice must keep; if it is compared, no share becomes fewer. Shares are rounded, a half up, to at least one
+    head; equal ones are listed once.
     """
     sweep, there = experiment["sweep"], sum(heads.values())
 
@@ -51,19 +52,22 @@ def in_numbers(experiment: Mapping[str, Any], heads: Mapping[str, int], needed: 
 
     by_gates = {
         scope: [_number(one, sum(heads.get(kind, 0) for kind in SCOPES[scope])) for one in budgets]
+        if scope in SCOPES
+        else budgets
         for scope, budgets in sweep["budgets"].items()
     }
     selection = {**chosen(sweep["selection"]), "fine_tuned": chosen(sweep["selection"]["fine_tuned"])}
     return {**experiment, "sweep": {**sweep, "budgets": by_gates, "selection": selection}}
 
 
-def _is_share(budget: Budget) -> bool:
+def is_share(budget: Budget) -> bool:
+    """Whether a budget is a share of all heads, such as 25%."""
     return isinstance(budget, str) and budget.endswith("%")
 
 
 def _number(budget: Budget, there: int, least: int = 1) -> Budget:
     """A share as a number of the heads that there are; anything else unchanged."""
-    if not _is_share(budget):
+    if not is_share(budget):
         return budget
     exact = Decimal(str(budget).removesuffix("%")) * there / 100
     return max(least, int(exact.to_integral_value(ROUND_HALF_UP)))

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import torch
 
 from heads.base.files import UserError, read_tsv
-from heads.base.names import ATTENTIONS, FEEDFORWARDS, HEAD, SCOPES, WITH_GATES
+from heads.base.names import ATTENTIONS, FEEDFORWARDS, GATED_SCOPES, HEAD, WITH_GATES
 from heads.base.runs import Run
 from heads.model.encoder import Encoder
 from heads.model.shape import Head, ModelShape
@@ -112,7 +112,8 @@ def open_without(shape: ModelShape, closed: Collection[Head]) -> dict[str, list[
 def open_heads_of(rows: Iterable[Mapping[str, str]], shape: ModelShape) -> dict[str, list[list[bool]]]:
     """Whether to keep each live head of `shape`, from rows of `heads.tsv`; kinds of attention not in them stay.
 
-    Rows of heads that were removed before are allowed if they are closed.
+    Where rows are of hidden units, they say the same of each unit of a feed-forward stack. Rows of heads that were
+    removed before are allowed if they are closed.
     Raises UserError unless the table has exactly the kinds of a scope and one row for each of their live heads.
     """
     stays: dict[Head, bool] = {}
@@ -125,18 +126,18 @@ def open_heads_of(rows: Iterable[Mapping[str, str]], shape: ModelShape) -> dict[
             raise UserError(f"row {number} names {_words(head)} again: {WAY_OUT}")
         stays[head] = is_open
     kinds = {kind for kind, _, _ in stays}
-    if kinds not in [{*shape.kinds_in(scope)} for scope in SCOPES]:
+    if kinds not in [{*shape.kinds_in(scope)} for scope in GATED_SCOPES]:
         raise UserError(
             f"the rows name {' and '.join(sorted(kinds)) or 'no attention'}, which is not a scope: {WAY_OUT}"
         )
-    live = {*shape.heads(kinds)}
+    live = {*shape.heads_and_units(kinds)}
     if missing := live - stays.keys():
         raise UserError(f"no row names {_words(min(missing))}: {WAY_OUT}")
     if strange := {head for head in stays.keys() - live if stays[head]}:
         raise UserError(f"a row keeps {_words(min(strange))}, which the model does not have: {WAY_OUT}")
     return {
-        kind: [[stays.get((kind, layer, head), True) for head in heads] for layer, heads in enumerate(layers)]
-        for kind, layers in shape.live_heads.items()
+        kind: [[stays.get((kind, layer, one), True) for one in each] for layer, each in enumerate(shape.members(kind))]
+        for kind in (*ATTENTIONS, *(stack for stack in FEEDFORWARDS if stack in kinds))
     }
 
 
@@ -160,8 +161,8 @@ def run_at(folder: Path) -> Run | None:
         run = Run.parse("/".join(folder.resolve().parts[-4:]))
     except ValueError:
         return None
-    return run if run.scope in SCOPES else None
+    return run if run.scope in GATED_SCOPES else None
 
 
 def _words(head: Head) -> str:
-    return f"head {head[2]} of {head[0]} layer {head[1]}"
+    return f"{'unit' if head[0] in FEEDFORWARDS else 'head'} {head[2]} of {head[0]} layer {head[1]}"

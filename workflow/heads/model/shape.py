@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import MISSING, asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
 from heads.base.files import UserError, current_names, read_json
-from heads.base.names import ATTENTIONS, CLASSIFICATION, FEEDFORWARDS, KINDS_OF, SCOPES, TRANSLATION
+from heads.base.names import ATTENTIONS, CLASSIFICATION, FEEDFORWARDS, GATED_SCOPES, KINDS_OF, TRANSLATION
 from heads.config.trainings import ModelSettings
 
 FACTS = "model.json"
 Head = tuple[str, int, int]
-"""Kind of attention, layer, and the head's number before any head was removed."""
+"""Kind of attention, layer, and the head's number before any head was removed; or stack, layer and hidden unit."""
 Place = tuple[str, int]
 """A sub-layer: its kind, such as enc_self or dec_ffn, and its layer."""
 ACTIVATIONS = ("relu", "silu", "gelu")
@@ -151,8 +151,8 @@ class ModelShape:
         return tuple(kind for kind in ATTENTIONS if self.layers(kind))
 
     def kinds_in(self, scope: str) -> tuple[str, ...]:
-        """The kinds of attention of a pruning scope that the model has."""
-        return tuple(kind for kind in SCOPES[scope] if self.layers(kind))
+        """The kinds of attention, and the feed-forward stacks, of a pruning scope that the model has."""
+        return tuple(kind for kind in GATED_SCOPES[scope] if self.members(kind))
 
     def layers(self, kind: str) -> int:
         """Number of layers that have this kind of attention, with heads or without."""
@@ -162,6 +162,10 @@ class ModelShape:
         """Number of hidden units in the feed-forward network of each layer of a stack, such as `enc_ffn`."""
         layers = self.encoder_layers if stack == FEEDFORWARDS[0] else self.decoder_layers
         return self.live_units[stack] if self.live_units else (self.feedforward,) * layers
+
+    def members(self, kind: str) -> tuple[Sequence[int], ...]:
+        """What can be pruned in each layer: the live heads of a kind of attention, or the units of a stack."""
+        return tuple(map(range, self.units(kind))) if kind in FEEDFORWARDS else self.live_heads[kind]
 
     def all_heads(self) -> tuple[Head, ...]:
         """All heads of the original model, in the order of all tables and figures."""
@@ -174,12 +178,16 @@ class ModelShape:
 
     def heads(self, kinds: Collection[str] = ATTENTIONS) -> tuple[Head, ...]:
         """All live heads of the given kinds of attention, in the order of all tables and figures."""
+        return self.heads_and_units([kind for kind in kinds if kind in ATTENTIONS])
+
+    def heads_and_units(self, kinds: Collection[str]) -> tuple[Head, ...]:
+        """All live heads of these kinds of attention, then all hidden units of these feed-forward stacks."""
         return tuple(
-            (kind, layer, head)
-            for kind in ATTENTIONS
+            (kind, layer, member)
+            for kind in (*ATTENTIONS, *FEEDFORWARDS)
             if kind in kinds
-            for layer, live in enumerate(self.live_heads[kind])
-            for head in live
+            for layer, members in enumerate(self.members(kind))
+            for member in members
         )
 
     def as_dict(self) -> dict[str, Any]:

@@ -1,9 +1,10 @@
-"""Stochastic gates on heads: the hard-concrete distribution.
+"""Stochastic gates on heads and hidden units: the hard-concrete distribution.
 
 Louizos et al. 2018; Voita et al. 2019, sec. 6.1.
 
 s = sigmoid((log u - log(1 - u) + log_alpha) / temperature) for uniform u is stretched to (low, high) and clipped to
 [0, 1], which puts probability mass on exactly 0 and exactly 1. `penalty` penalises the sum over heads of P(gate > 0).
+A hidden unit of a feed-forward network is multiplied by its gate as a head's output is by its own.
 """
 
 import math
@@ -15,8 +16,8 @@ import torch
 from torch import Tensor, nn
 
 from heads.base.files import UserError
-from heads.base.names import ATTENTIONS, HEAD
-from heads.base.targets import Target
+from heads.base.names import ATTENTIONS, FEEDFORWARDS, HEAD
+from heads.base.targets import Target, groups_of
 from heads.config.trainings import HardConcrete
 from heads.model.shape import ModelShape
 
@@ -56,7 +57,7 @@ def strictly_between(log_alpha: Tensor, shape: HardConcrete) -> Tensor:
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """The number of heads to keep in total in some kinds of attention."""
+    """The number of heads to keep in total in some kinds of attention, or of hidden units in some stacks."""
 
     kinds: tuple[str, ...]
     keep: int
@@ -65,26 +66,32 @@ class Budget:
 def budgets_of(target: Target, scope: str, model: ModelShape) -> tuple[Budget, ...]:
     """The budgets of a target: one for the whole scope (`keep-12`) or one for each kind (`keep-4-6-8`).
 
-    Budgets by kind of attention are in the order of ATTENTIONS; kinds that the model lacks have none.
+    Budgets by kind of attention are in the order of ATTENTIONS; kinds that the model lacks have none. Where heads and
+    hidden units have gates, they have a budget each (`keep-12-512`).
 
     Raises UserError for a budget of more heads than there are, and for a number of budgets that does not fit the scope.
     """
-    numbers = target.budgets
-    kinds = model.kinds_in(scope)
-    if len(numbers) not in (1, len(kinds)):
-        raise UserError(f"{target} has {len(numbers)} budgets, but the scope {scope} takes 1 or {len(kinds)}.")
-    groups = [kinds] if len(numbers) == 1 else [(kind,) for kind in kinds]
-    for group, number in zip(groups, numbers, strict=True):
-        there = len(model.heads(group))
+    budgets = []
+    groups = groups_of(target, scope, model.kinds_in(scope), f"{target} has {len(target.budgets)} budgets")
+    for group, number in zip(groups, target.budgets, strict=True):
+        there, what = len(model.heads_and_units(group)), "units" if group[0] in FEEDFORWARDS else "heads"
         if number > there:
             raise UserError(
-                f"{target} asks for {number} heads of {' and '.join(group)}, but there are only {there}: lower it."
+                f"{target} asks for {number} {what} of {' and '.join(group)}, but there are only {there}: lower it."
             )
-    return tuple(Budget(group, number) for group, number in zip(groups, numbers, strict=True))
+        budgets.append(Budget(tuple(group), number))
+    return tuple(budgets)
 
 
 class TrainableGates(nn.Module):
-    """Gates on all live heads of a scope, trained with the model; values are by kind of attention and layer."""
+    """Gates on all live heads and hidden units of a scope, trained with the model; values are by kind and layer."""
+
+    def __init__(self, model: ModelShape, scope: str) -> None:
+        super().__init__()
+        self.kinds = model.kinds_in(scope)
+        """The kinds of attention, and the feed-forward stacks, that have gates."""
+        self.unit_cost = 1 / (2 * model.head_width)
+        """What an open hidden unit costs of what an open head costs: 2 D weights of 4 D d, with heads of width d."""
 
     def sampled(self, generator: torch.Generator) -> dict[str, list[Tensor]]:
         """Sample the gates of one update, shared by all its sentences; the generator must be on their device."""
@@ -99,7 +106,7 @@ class TrainableGates(nn.Module):
         raise NotImplementedError
 
     def chances(self) -> dict[str, list[Tensor]]:
-        """P(gate > 0) of every head."""
+        """P(gate > 0) of every head and unit."""
         raise NotImplementedError
 
     def between(self) -> dict[str, list[Tensor]]:
@@ -107,22 +114,36 @@ class TrainableGates(nn.Module):
         raise NotImplementedError
 
     def expected_open(self, kinds: Sequence[str] = ATTENTIONS) -> Tensor:
-        """Expected number of open heads of some kinds of attention: the sum over heads of P(gate > 0)."""
+        """Expected number of open heads of some kinds of attention, or units of stacks: the sum of P(gate > 0)."""
         return torch.cat(
             [chance for kind, layers in self.chances().items() if kind in kinds for chance in layers]
         ).sum()
 
+    def counts(self) -> dict[str, Tensor]:
+        """The expected numbers of open heads and of open hidden units, of those that have gates, to log."""
+        names = {"expected_open_heads": ATTENTIONS, "expected_open_units": FEEDFORWARDS}
+        return {name: self.expected_open(all_).detach() for name, all_ in names.items() if {*all_} & {*self.kinds}}
 
-class HeadGates(TrainableGates):
-    """A hard-concrete gate for every live head of a scope."""
+    def expected_cost(self, kinds: Sequence[str] | None = None) -> Tensor:
+        """The expected cost of what is open, in heads; of an open unit it is `unit_cost`. kinds: if not all."""
+        kinds = self.kinds if kinds is None else kinds
+        heads, units = ([kind for kind in kinds if (kind in FEEDFORWARDS) is are_units] for are_units in (False, True))
+        if not units:
+            return self.expected_open(heads)
+        cost = self.unit_cost * self.expected_open(units)
+        return cost + self.expected_open(heads) if heads else cost
+
+
+class HardConcreteGates(TrainableGates):
+    """A hard-concrete gate for every live head, and hidden unit, of a scope."""
 
     def __init__(self, model: ModelShape, scope: str, shape: HardConcrete, budgets: Sequence[Budget] = ()) -> None:
-        """budgets: how many heads the finished model keeps; if empty, each gate decides for itself."""
-        super().__init__()
+        """budgets: how many heads or units the finished model keeps; if empty, each gate decides for itself."""
+        super().__init__(model, scope)
         self.shape, self.budgets = shape, tuple(budgets)
         self.log_alpha = nn.ParameterDict()
-        for kind in model.kinds_in(scope):
-            for layer, live in enumerate(model.live_heads[kind]):
+        for kind in self.kinds:
+            for layer, live in enumerate(model.members(kind)):
                 self.log_alpha[f"{kind}:{layer}"] = nn.Parameter(torch.full((len(live),), shape.log_alpha_init))
 
     def sampled(self, generator: torch.Generator) -> dict[str, list[Tensor]]:
@@ -130,9 +151,9 @@ class HeadGates(TrainableGates):
         return self._each(lambda a: sample(a, torch.rand(a.shape, generator=generator, device=a.device), self.shape))
 
     def open_heads(self) -> dict[str, Tensor]:
-        """Whether the finished model keeps each head [H], by the names of `log_alpha`.
+        """Whether the finished model keeps each head [H] or unit, by the names of `log_alpha`.
 
-        With budgets, the heads with the largest log_alpha stay, the first ones on a tie, so that their number is exact.
+        With budgets, those with the largest log_alpha stay, the first ones on a tie, so that their number is exact.
         """
         if not self.budgets:
             found = self._each(lambda log_alpha: is_open(log_alpha, self.shape))
@@ -178,10 +199,13 @@ def by_kind(layers: Mapping[str, Tensor] | nn.ParameterDict) -> dict[str, list[T
 
 
 def gate_rows(gates: TrainableGates, shape: ModelShape) -> list[dict[str, Any]]:
-    """A row for every gated head, under its original index; `log_alpha` has the logit of any kind of gate."""
+    """A row for every gated head, under its original index, and unit; `log_alpha` has the logit of any kind of gate.
+
+    Of a unit, the column `attention` has its feed-forward stack.
+    """
     values = (gates.logits(), gates.chances(), gates.binary(), gates.between())
     columns = [[one for layers in each.values() for layer in layers for one in layer.tolist()] for each in values]
     return [
         dict(zip(COLUMNS, (*head, logit, chance, int(stays), int(between)), strict=True))
-        for head, logit, chance, stays, between in zip(shape.heads(values[0].keys()), *columns, strict=True)
+        for head, logit, chance, stays, between in zip(shape.heads_and_units(values[0].keys()), *columns, strict=True)
     ]

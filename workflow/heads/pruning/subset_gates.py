@@ -51,9 +51,9 @@ class SubsetGates(TrainableGates):
 
     def __init__(self, model: ModelShape, scope: str, budget: int, settings: SubsetSettings, updates: int) -> None:
         """updates: the length of the training; the temperature falls over the settings' share of it."""
-        super().__init__()
+        super().__init__(model, scope)
         self.settings, self.budget, self.cooldown = settings, budget, settings.cooldown_share * updates
-        self.sizes = {kind: [len(live) for live in model.live_heads[kind]] for kind in model.kinds_in(scope)}
+        self.sizes = {kind: [len(live) for live in model.live_heads[kind]] for kind in self.kinds}
         heads = sum(sum(sizes) for sizes in self.sizes.values())
         if not 1 <= budget <= heads:
             raise UserError(

@@ -20,6 +20,7 @@ import torch
 from torch import Tensor
 
 from heads.base.files import UserError, atomic_path, full_disk_named, read_jsonl
+from heads.base.names import ATTENTIONS, FEEDFORWARDS
 from heads.model.checkpoint import load_tensors, save_tensors
 from heads.model.encoder import Encoder
 from heads.model.folder import WEIGHTS
@@ -153,12 +154,21 @@ class Unfinished:
         print("  ".join(f"{key} {value}" for key, value in shown.items()), file=sys.stderr, flush=True)
 
     def record_gates(self, update: int, gates: TrainableGates, lam: list[float]) -> None:
-        """Log each head's P(gate > 0) and lambda, for the figure of closing gates."""
-        open_now = {
+        """Log each head's P(gate > 0), numbers of open units, and lambda, for the figure of closing gates."""
+        chances = gates.chances()
+        record: dict[str, Any] = {"update": update, "lam": lam}
+        record["p_open"] = {
             kind: [[round(chance, 4) for chance in layer.tolist()] for layer in layers]
-            for kind, layers in gates.chances().items()
+            for kind, layers in chances.items()
+            if kind in ATTENTIONS
         }
-        self._append("gates.jsonl", {"update": update, "lam": lam, "p_open": open_now})
+        if units := {
+            stack: [round(float(layer.detach().sum()), 1) for layer in chances[stack]]
+            for stack in FEEDFORWARDS
+            if stack in chances
+        }:
+            record["open_units"] = units
+        self._append("gates.jsonl", record)
 
     def _append(self, name: str, record: dict[str, Any]) -> None:
         with full_disk_named(self.folder / name), (self.folder / name).open("a", encoding="utf-8") as stream:

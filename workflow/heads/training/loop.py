@@ -120,7 +120,7 @@ class Training:
         if pruning:
             if not settled:
                 pruning.penalty(pruning.gates).backward()
-            row["expected_open_heads"] = pruning.gates.expected_open().detach()
+            row |= pruning.gates.counts()
         self.losses.add(self.update + 1, loss)
         if self.waits:
             self.losses.read()
