@@ -67,6 +67,27 @@ def test_a_model_keeps_the_heads_asked_for_and_what_is_told_is_what_it_lost(
     assert read_lines(model.parent / "text.en") == LINES * 2
 
 
+@pytest.mark.parametrize("flags", [(), ("--keep", "11")])
+def test_gates_choose_hidden_units_alone_or_with_heads_and_the_page_has_both_models(
+    model: Path, flags: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    whole = load_folder(model).shape
+    asked = whole.feedforward // 2
+    assert pruned(model, *flags, "--feedforward", str(asked)) == 0
+    told, small = capsys.readouterr().err, model.parent / "small"
+    shape = load_folder(small).shape
+    assert sum(map(sum, shape.live_units.values())) == 4 * asked
+    assert sum(heads_of(small).values()) == (11 if flags else 18)
+    assert f"training with {'11 of 18 heads and ' if flags else ''}{asked} hidden units in an average layer" in told
+    assert f"{11 if flags else 18} of 18 heads and {asked} hidden units in an average layer are left." in told
+    (shown,) = data_of(model.parent / "small.html")
+    assert [(one["kept"], one["series"]) for one in shown["points"]] == [
+        (18, "unpruned"), (18, "control"), (11 if flags else 18, "pruned")]  # fmt: skip
+    held_out = splits_of(*distinct(LINES))["test"]
+    own = sacrebleu.corpus_bleu(greedy(small, held_out), [greedy(model, held_out)]).score
+    assert shown["points"][2]["score"] == pytest.approx(own, abs=0.01)
+
+
 @needs_browser
 def test_a_model_is_pruned_again_and_its_page_counts_the_heads_that_it_had(model: Path) -> None:
     assert pruned(model, "--keep", "11") == 0
@@ -190,6 +211,11 @@ def test_wishes(keep: str | None, loss: float | None, wish: Wish) -> None:
             "--minutes 1 is not possible: give 0 or more, or, with --by gates, --updates.",
         ),
         (("--loss", "nan"), "--loss nan is not above 0"),
+        (("--megabytes", "9"), "--megabytes does not go with --by gates: remove one of them."),
+        (
+            ("--keep", "encoder=3", "--feedforward", "9"),
+            "--keep encoder=3 does not go with --feedforward and --by gates: give the number of all heads.",
+        ),
         (
             ("--keep", "3", "--updates", "0"),
             "--updates 0 is not possible: give 1 or more with --by gates, or else --minutes.",

@@ -170,8 +170,8 @@ def test_hidden_units_go_from_where_they_cost_least_with_heads_or_alone(
     [
         ((), "The size is missing: give --keep, --loss, --feedforward, --faster or --megabytes."),
         (
-            ("--feedforward", "9", "--by", "gates"),
-            "--feedforward does not go with --loss, nor with --by gates: remove",
+            ("--faster", "2", "--by", "gates"),
+            "--faster does not go with --by gates: remove",
         ),
         (("--feedforward", "9", "--loss", "3"), "--feedforward does not go with --loss"),
         (("--keep", "9", "--updates", "3"), "--updates 3 is not possible: give 1 or more with --by gates, or else"),

@@ -1,6 +1,7 @@
 """Read the flags of `heads prune`, and report its result: lines, and a page of the heads, gates and every size."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from heads.analysis.metrics import ACCURACY, BLEU, COSINE, cosine_values
 from heads.analysis.speed import MEGABYTE
 from heads.base.files import read_lines
 from heads.base.names import AUTO, DEFAULT_TOKENISER, SIDES, UNPRUNED
-from heads.base.runs import run_of
+from heads.base.runs import Run, run_of
 from heads.base.targets import CONTROL, Target
 from heads.explore.page import page
 from heads.model.encoder import Encoder
@@ -86,14 +87,21 @@ def pruned_page(
     measuring = Measuring(place.baseline, text, device, report)
     measured = {**measuring.measure(), "train.jsonl": [{"update": 0, "updates": 0, "dev_loss": None}]}
     runs: list[RunFiles] = []
-    control = [CONTROL] * needs_control(place, wish)
-    for target in (*control, *(Target.of_choice("gates", kept) for kept in sizes)):
+    control: list[tuple[Target, int | None]] = [(CONTROL, None)] * needs_control(place, wish)
+    closing = wish.by == GATES and wish.gated == wish.scope  # the page draws no gates on hidden units
+    for target, number in (*control, *((wish.target(kept), kept) for kept in sizes)):
         report(f"answers of the model: {target}")
-        pruned, gates = smaller(place, wish.scope, target), run_of_target(place, "gates", wish.scope, target)
-        made: dict[Path, dict[str, Any]] = {gates: {}} if wish.by == GATES else {}
+        pruned, gates = smaller(place, wish.gated, target), run_of_target(place, "gates", wish.gated, target)
+        made: dict[Path, dict[str, Any]] = {gates: {}} if closing else {}
         made[pruned] = _answers(measuring, load_model(pruned))
-        runs += [(name, run_of(run)[1], RunContent(content, run)) for run, content in made.items()]
-    return page(content_of(name, measured, runs, ON_PAGE if wish.by == GATES else PARTS_OF_HEADS))
+        runs += [(name, shown(run, wish.scope, number), RunContent(content, run)) for run, content in made.items()]
+    return page(content_of(name, measured, runs, ON_PAGE if closing else PARTS_OF_HEADS))
+
+
+def shown(folder: Path, scope: str, heads: int | None) -> Run:
+    """The run of a folder as one of a scope of heads, with so many of them; None: the control."""
+    target = CONTROL if heads is None else Target.of_choice("gates", heads)
+    return replace(run_of(folder)[1], scope=scope, target=target)
 
 
 def _answers(measured: Measuring, pruned: Encoder) -> dict[str, Any]:

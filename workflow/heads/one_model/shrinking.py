@@ -86,13 +86,15 @@ def shrunk(
             report(line)
     for kept in wish.sizes(heads):
         tried.append(kept)
-        target = Target.of_choice("gates", kept)
+        target = wish.target(kept)
         if surgery is not None:
-            surgery.smaller(kept, run_of_target(place, "pruned", wish.scope, target))
+            surgery.smaller(kept, run_of_target(place, "pruned", wish.gated, target))
         else:
-            report(f"training with {kept} of {heads} heads{', and the control' * needs_control(place, wish)}")
+            left = [f"{kept} of {heads} heads"] * wish.keeps_a_number
+            left += [f"{wish.units} hidden units in an average layer"] * (wish.units is not None)
+            report(f"training with {' and '.join(left)}{', and the control' * needs_control(place, wish)}")
             _train_both(place, wish, target, device, threads)
-        folder = smaller(place, wish.scope, target)
+        folder = smaller(place, wish.gated, target)
         lost = _loss(place, wish, folder, "dev" if wish.loss is not None else "test", device)
         change = f"{lost.change:+.2f} {UNITS[lost.metric]} ({lost.low:+.2f} to {lost.high:+.2f})"
         before = ", before fine-tuning" if wish.minutes else ""
@@ -123,7 +125,7 @@ def needs_control(place: Workplace, wish: Wish) -> bool:
 def _train_both(place: Workplace, wish: Wish, target: Target, device: torch.device, threads: int) -> None:
     """Train the control, if needed, and the model with gates, in parallel if there are two threads of a CPU."""
     trained = [CONTROL] * needs_control(place, wish) + [target]
-    waiting = [one for one in trained if not (run_of_target(place, "gates", wish.scope, one) / "heads.tsv").is_file()]
+    waiting = [one for one in trained if not (run_of_target(place, "gates", wish.gated, one) / "heads.tsv").is_file()]
     # A second process would wait for the GPU that this one holds.
     apart = threads > 1 and len(waiting) > 1 and device.type == "cpu"
     each = threads // len(waiting) if apart else threads
@@ -144,7 +146,7 @@ def train_one(folder: Path, results: Path, wish: Wish, asked: str, device: torch
     settings = GatesSettings(
         updates=wish.updates, average_last=1, gate_learning_rate=0.1, record_every=20, settled_share=0.34
     )
-    out = results / "gates" / wish.scope / str(target) / "seed-1"
+    out = results / "gates" / wish.gated / str(target) / "seed-1"
     job = Job(
         content={"training": TRAINING.model_dump(), "gates": settings.model_dump(), "task": "translation"},
         data=results / "bpe",
@@ -160,7 +162,7 @@ def train_one(folder: Path, results: Path, wish: Wish, asked: str, device: torch
         gates_log=out / "gates.jsonl",
     )
     model = load_model(results / "baseline" / "seed-1")
-    pruning = pruning_of(model, wish.scope, target, settings, frozen_beside(wish.scope, model))
+    pruning = pruning_of(model, wish.gated, target, settings, frozen_beside(wish.gated, model))
     start = f"{folder.name} {target}"
     run_job(job, model, TRAINING, settings.length, start=start, updates_before=0, pruning=pruning)
 
@@ -181,7 +183,7 @@ def smaller(place: Workplace, scope: str, target: Target) -> Path:
 
 def _loss(place: Workplace, wish: Wish, folder: Path, split: str, device: torch.device) -> Loss:
     """The loss of a pruned model against the control, on a held-out split."""
-    control = run_of_target(place, "gates", wish.scope, CONTROL) if needs_control(place, wish) else place.baseline
+    control = run_of_target(place, "gates", wish.gated, CONTROL) if needs_control(place, wish) else place.baseline
     (whole, wanted, metric), (smaller, _, _) = (answering(place, one, split, device) for one in (control, folder))
     pruned, unpruned = (metric.drawn(answer(None), wanted, DRAWS) for answer in (smaller, whole))
     kept = heads_of(folder, wish.scope)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from heads.base.files import UserError
 from heads.base.names import FEEDFORWARDS, SCOPES, SPLITS
+from heads.base.targets import Target
 from heads.model.shape import shape_of
 from heads.one_model.workplace import STUDIED
 from heads.pruning.closed_form import SHARES as SHARES_OF_UNITS
@@ -41,6 +42,8 @@ class Wish:
     """GATES, or SURGEON, in closed form."""
     units: int | None = None
     """Hidden units to keep in an average feed-forward network; None: all."""
+    units_left: int = 0
+    """Hidden units to keep in all feed-forward networks together, if any go; `fitted` counts them."""
     units_percent: float | None = None
     """The same in percent of what it has now; `fitted` turns it into a number."""
     minutes: float = 0.0
@@ -75,6 +78,18 @@ class Wish:
         heads = self.keeps_a_number or (any_size and self.format in HEADS_GO)
         units = self.units is not None or self.units_percent is not None or any_size
         return (*(SCOPES[self.scope] if heads else ()), *(FEEDFORWARDS if units else ()))
+
+    @property
+    def gated(self) -> str:
+        """The scope that has gates: that of the heads, unless hidden units have gates too."""
+        if self.by == SURGEON or self.units is None:
+            return self.scope
+        return "everything" if self.keeps_a_number else "feedforward"
+
+    def target(self, heads: int) -> Target:
+        """The target with so many heads, and the units asked for if they have gates."""
+        numbers = {"feedforward": str(self.units_left), "everything": f"{heads}-{self.units_left}"}
+        return Target.of_choice("gates", numbers.get(self.gated, heads))
 
     @property
     def keeps_a_number(self) -> bool:
@@ -126,8 +141,10 @@ def wish_of(
     given = [flag for flag, value in of_surgeon.items() if value is not None]
     if keep is None and loss is None and not given:
         raise UserError("The size is missing: give --keep, --loss, --feedforward, --faster or --megabytes.")
-    if given and (by == GATES or loss is not None):
-        raise UserError(f"{given[0]} does not go with --loss, nor with --by gates: remove one of them.")
+    if given and loss is not None:
+        raise UserError(f"{given[0]} does not go with --loss: remove one of them.")
+    if by == GATES and given not in ([], ["--feedforward"]):
+        raise UserError(f"{given[-1]} does not go with --by gates: remove one of them.")
     if loss is not None and not 0 < loss < math.inf:
         raise UserError(f"--loss {loss} is not above 0: give the BLEU that may be lost, such as 0.5.")
     if faster is not None and not 1 < faster < math.inf:
@@ -140,6 +157,8 @@ def wish_of(
         raise UserError(f"--updates {updates} is not possible: give 1 or more with --by gates, or else --minutes.")
     scope, number = _kept(keep)
     units, percent = _units(feedforward)
+    if by == GATES and given and scope != "all":
+        raise UserError(f"--keep {keep} does not go with --feedforward and --by gates: give the number of all heads.")
     return Wish(
         scope,
         number,
@@ -147,12 +166,12 @@ def wish_of(
         UPDATES if updates is None else updates,
         by,
         units,
-        percent,
-        0.0 if by == GATES else MINUTES if minutes is None else minutes,
-        faster,
-        megabytes,
-        format,
-        quantization,
+        units_percent=percent,
+        minutes=0.0 if by == GATES else MINUTES if minutes is None else minutes,
+        faster=faster,
+        megabytes=megabytes,
+        format=format,
+        quantization=quantization,
     )
 
 
@@ -187,7 +206,7 @@ def fitted(wish: Wish, folder: Path) -> Wish:
     if wish.units_percent is not None:
         wish = replace(wish, units=round(wish.units_percent / 100 * sum(layers) / len(layers)))
     if wish.units is not None:
-        total_of_units(layers, wish.units)
+        wish = replace(wish, units_left=total_of_units(layers, wish.units))
     wish.sizes(len(shape.heads(SCOPES[wish.scope])))
     return wish
 
