@@ -356,6 +356,7 @@ READ = {
     # By table and figure, the runs that it reads, as patterns for their folders.
     **dict.fromkeys(OF_BASELINES, (FIRST,)),
     **dict.fromkeys(("spare", "role_drift"), LEFT),
+    "units": (FIRST, "pruned/feedforward/*", "pruned/everything/*"),
     **dict.fromkeys(("roles", "alignment"), (*LEFT, "scratch/*")),
     **dict.fromkeys(("measures", "correlations", "heads_needed"), GATED),
     **dict.fromkeys(("alignment_heads", "heads_by_type", "heads_by_layer"), LEFT_OF_ALL),

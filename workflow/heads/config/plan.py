@@ -19,6 +19,7 @@ from heads.base.names import (
     SCORED_FILES,
     TASK,
     TRANSLATION,
+    UNIT_SCOPES,
 )
 from heads.base.runs import Need, Run, run_of
 from heads.base.targets import CONTROL, Target
@@ -130,6 +131,10 @@ class Plan(Texts):
         """Whether heads are chosen by other means than gates, or fine-tuned like such choices."""
         return bool(self.choices(experiment) or self.fine_tuned(experiment) or self.trained_on(experiment))
 
+    def has_unit_gates(self, experiment: str) -> bool:
+        """Whether hidden units have gates in any of an experiment's scopes."""
+        return any(self._targets(experiment, "pruned", scope) for scope in UNIT_SCOPES)
+
     def measures(self, experiment: str, seed: str, choices: Iterable[str]) -> list[str]:
         """The files of a baseline that these choices of heads are made from."""
         baseline = self._baseline(experiment, seed)
@@ -232,13 +237,14 @@ class Plan(Texts):
         return [folder for folder in folders if need.wants(run_of(folder)[1])]
 
     def _has_files_of(self, need: Need, experiment: str) -> bool:
-        """Whether an experiment has all that is needed: the task, trees, an alignment, chosen heads."""
+        """Whether an experiment has all that is needed: the task, trees, an alignment, chosen heads, gates on units."""
         files = {name for names_of_kind in need.files.values() for name in names_of_kind} - {*need.optional}
         return (
             self.task(experiment) in need.tasks
             and (self.has_trees(experiment) or not need.syntactic)
             and (self.has_alignment(experiment) or ALIGNMENT_FILE not in files)
             and (CHOSEN_FILE not in files or self.has_choices(experiment))
+            and ({*need.scopes}.isdisjoint(UNIT_SCOPES) or self.has_unit_gates(experiment))
         )
 
     def inputs_asked(self, name: str, need: Need, experiments: Sequence[str]) -> list[str]:

@@ -137,28 +137,14 @@ def wish_of(
 
     Raises UserError for an invalid --keep, for numbers not above 0, and for flags that do not go together.
     """
-    of_surgeon = {"--feedforward": feedforward, "--faster": faster, "--megabytes": megabytes}
-    given = [flag for flag, value in of_surgeon.items() if value is not None]
-    if keep is None and loss is None and not given:
+    given = {"--feedforward": feedforward, "--faster": faster, "--megabytes": megabytes}
+    sizes = [flag for flag, value in given.items() if value is not None]
+    if keep is None and loss is None and not sizes:
         raise UserError("The size is missing: give --keep, --loss, --feedforward, --faster or --megabytes.")
-    if given and loss is not None:
-        raise UserError(f"{given[0]} does not go with --loss: remove one of them.")
-    if by == GATES and given not in ([], ["--feedforward"]):
-        raise UserError(f"{given[-1]} does not go with --by gates: remove one of them.")
-    if loss is not None and not 0 < loss < math.inf:
-        raise UserError(f"--loss {loss} is not above 0: give the BLEU that may be lost, such as 0.5.")
-    if faster is not None and not 1 < faster < math.inf:
-        raise UserError(f"--faster {faster:g} is not above 1: give a number such as 1.3.")
-    if megabytes is not None and not 0 < megabytes < math.inf:
-        raise UserError(f"--megabytes {megabytes:g} is not above 0: give the most that the weights may take.")
-    if minutes is not None and (by == GATES or not 0 <= minutes < math.inf):
-        raise UserError(f"--minutes {minutes:g} is not possible: give 0 or more, or, with --by gates, --updates.")
-    if updates is not None and (by != GATES or updates < 1):
-        raise UserError(f"--updates {updates} is not possible: give 1 or more with --by gates, or else --minutes.")
+    _check_together(keep, loss, sizes, by)
+    _check_numbers(loss, faster, megabytes, by, minutes, updates)
     scope, number = _kept(keep)
     units, percent = _units(feedforward)
-    if by == GATES and given and scope != "all":
-        raise UserError(f"--keep {keep} does not go with --feedforward and --by gates: give the number of all heads.")
     return Wish(
         scope,
         number,
@@ -173,6 +159,37 @@ def wish_of(
         format=format,
         quantization=quantization,
     )
+
+
+def _check_together(keep: str | None, loss: float | None, sizes: Sequence[str], by: str) -> None:
+    """Raise UserError if flags do not go together. sizes: those flags of sizes, besides heads, that are given."""
+    if sizes and loss is not None:
+        raise UserError(f"{sizes[0]} does not go with --loss: remove one of them.")
+    if by == GATES and sizes not in ([], ["--feedforward"]):
+        raise UserError(f"{sizes[-1]} does not go with --by gates: remove one of them.")
+    if by == GATES and sizes and keep is not None and _kept(keep)[0] != "all":
+        raise UserError(f"--keep {keep} does not go with --feedforward and --by gates: give the number of all heads.")
+
+
+def _check_numbers(
+    loss: float | None,
+    faster: float | None,
+    megabytes: float | None,
+    by: str,
+    minutes: float | None,
+    updates: int | None,
+) -> None:
+    """Raise UserError for numbers that are too small, and for a length that is not of the way in which heads go."""
+    if loss is not None and not 0 < loss < math.inf:
+        raise UserError(f"--loss {loss} is not above 0: give the BLEU that may be lost, such as 0.5.")
+    if faster is not None and not 1 < faster < math.inf:
+        raise UserError(f"--faster {faster:g} is not above 1: give a number such as 1.3.")
+    if megabytes is not None and not 0 < megabytes < math.inf:
+        raise UserError(f"--megabytes {megabytes:g} is not above 0: give the most that the weights may take.")
+    if minutes is not None and (by == GATES or not 0 <= minutes < math.inf):
+        raise UserError(f"--minutes {minutes:g} is not possible: give 0 or more, or, with --by gates, --updates.")
+    if updates is not None and (by != GATES or updates < 1):
+        raise UserError(f"--updates {updates} is not possible: give 1 or more with --by gates, or else --minutes.")
 
 
 def _kept(keep: str | None) -> tuple[str, int | None]:

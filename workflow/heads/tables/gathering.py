@@ -17,11 +17,13 @@ from heads.tables.reading import Frames, load_reference, load_runs
 from heads.tables.roles import dependencies_table, dynamics_table, role_drift, roles_table
 from heads.tables.seeds import with_spread
 from heads.tables.selection import selection_table
+from heads.tables.units import units_table
 
 TABLES: dict[str, Callable[..., pd.DataFrame]] = {
     "pruning": pruning_table,
     "scratch_curve": scratch_curve_table,
     "spare": spare_table,
+    "units": units_table,
     "dependencies": dependencies_table,
     "roles": roles_table,
     "dynamics": dynamics_table,
@@ -44,6 +46,7 @@ KEYS = {
     "pruning": ("experiment", "kind", "scope", "lam", "keep"),
     "scratch_curve": ("experiment", "scope", "lam", "keep"),
     "spare": ("experiment", "scope", "against", "most_score_lost"),
+    "units": ("experiment", "kind", "scope", "lam", "keep"),
     "dependencies": ("experiment", "relation", "direction"),
     "roles": ("experiment", "kind", "scope", "lam", "keep"),
     "dynamics": ("experiment", "update", "finished", "role", "name"),

@@ -1,6 +1,6 @@
 """The files of runs that each table reads. Imported by the Snakefile, so nothing heavy may be imported here."""
 
-from heads.base.names import SCORES, TRANSLATION
+from heads.base.names import SCORES, TRANSLATION, UNIT_SCOPES
 from heads.base.runs import Need
 
 BOTH = ("enc_self", "all")
@@ -51,6 +51,7 @@ NEEDS: dict[str, Need] = {
         BOTH, dict.fromkeys(("baseline", "gates", "scratch", "selected"), TRAINED), driven=True, tasks=TRANSLATORS
     ),
     "spare": Need(BOTH, dict.fromkeys(("baseline", "pruned"), (*SCORED, "model.json")), driven=True, tasks=TRANSLATORS),
+    "units": Need(tuple(UNIT_SCOPES), dict.fromkeys(("baseline", "pruned"), (*SCORE, "model.json")), driven=True),
     "dependencies": Need(
         (), {"baseline": ("roles.tsv", "coverage.tsv")}, ("voita_table1_dependencies.csv",), syntactic=True
     ),

@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from heads.base.names import ATTENTIONS, SCOPES
+from heads.base.names import ATTENTIONS, GATED_SCOPES, SCOPES
 from heads.base.targets import CONTROL, Target
 from heads.tables.reading import RUN_COLUMNS
 
@@ -39,7 +39,7 @@ def first_of(frame: pd.DataFrame, column: str) -> pd.DataFrame:
 
 def run_order(frame: pd.DataFrame) -> pd.DataFrame:
     """Rows sorted by experiment, scope, kind, target and seed, the baseline first."""
-    scopes = ["", *SCOPES]
+    scopes = ["", *GATED_SCOPES]
     targets = [Target.of_columns(*row) for row in frame[["method", "lam", "keep"]].itertuples(index=False, name=None)]
     keys = frame.assign(
         _scope=frame["scope"].map(scopes.index),

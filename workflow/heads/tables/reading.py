@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from heads.base.files import UserError, read_json, read_jsonl, read_tsv
-from heads.base.names import BLEU, HEAD, METRICS, ONLY_OF, REFERENCES, SCORES, TASK_OF, TRANSLATION, WMT
+from heads.base.names import BLEU, FEEDFORWARDS, HEAD, METRICS, ONLY_OF, REFERENCES, SCORES, TASK_OF, TRANSLATION, WMT
 from heads.base.runs import Need, Run, run_of
 from heads.model.shape import ModelShape
 from heads.translation.bleu import COLUMNS as STATISTICS
@@ -22,7 +22,7 @@ RUN_COLUMNS = ("experiment", "kind", "scope", "method", "lam", "keep", "seed")
 TEXT = {
     *RUN_COLUMNS[:-1],
     *("attention", "rule", "trees", "role", "name", "relation", "signature", "against", "metric", "linked_by", "step"),
-    *("run", "device", "form", "order", "target", "effect"),
+    *("run", "device", "form", "order", "target", "effect", *FEEDFORWARDS),
 }
 OBJECTS = {"maps", "statistics"}
 MATTHEWS = ("matthews", "matthews_change", "matthews_p_value")
@@ -54,6 +54,7 @@ def _model(content: Record) -> Iterator[Record]:
     facts = {name: content[name] for name in ("dev_loss", "total_updates")} | {
         "grown": int(content.get("grown", False))
     }
+    facts |= {"feedforward": shape.feedforward} | {s: " ".join(map(str, shape.units(s))) for s in FEEDFORWARDS}
     # Older files do not say; no model with attention biases was trained here from scratch.
     facts |= {"pretrained": int(content.get("pretrained", shape.attention_biases))}
     for head in shape.all_heads():
@@ -72,7 +73,10 @@ def _gates(lines: Iterable[Record]) -> Iterator[Record]:
 COLUMNS: dict[str, tuple[str, ...]] = {
     SCORED: ("metric", "score", "against", "chrf", "matthews", "majority", "sentences", "signature", "copied_bleu"),
     "bleu_statistics.tsv": ("statistics",),
-    "model.json": (*HEAD, "live", "dev_loss", "total_updates", "pretrained", "grown"),
+    "model.json": (
+        *(*HEAD, "live", "dev_loss", "total_updates", "pretrained", "grown"),
+        *("feedforward", *FEEDFORWARDS),
+    ),
     "train.jsonl": ("update", "dev_loss", "dev_bleu"),
     "heads.tsv": (*HEAD, "log_alpha", "p_open", "open", "strictly_between"),
     "confidence.tsv": (*HEAD, "confidence"),
