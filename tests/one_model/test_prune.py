@@ -2,6 +2,7 @@
 
 import re
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -17,9 +18,10 @@ from heads.analysis.metrics import BLEU
 from heads.base.files import UserError, read_lines, write_lines
 from heads.base.targets import Target
 from heads.model.folder import load_folder
+from heads.model.shape import ModelShape
 from heads.one_model import shrinking
 from heads.one_model.costs import Costs
-from heads.one_model.prune_report import report_lines
+from heads.one_model.prune_report import report_lines, units_of_zeros
 from heads.one_model.shrinking import Loss, shrunk
 from heads.one_model.wish import Wish, wish_of
 from heads.one_model.workplace import Workplace, splits_for, splits_of
@@ -86,6 +88,16 @@ def test_gates_choose_hidden_units_alone_or_with_heads_and_the_page_has_both_mod
     held_out = splits_of(*distinct(LINES))["test"]
     own = sacrebleu.corpus_bleu(greedy(small, held_out), [greedy(model, held_out)]).score
     assert shown["points"][2]["score"] == pytest.approx(own, abs=0.01)
+
+
+def test_units_of_zeros_are_those_that_the_widest_layer_of_a_format_has_more(
+    tiny_shape: Callable[..., ModelShape],
+) -> None:
+    shape = tiny_shape(live_units={"enc_ffn": (7, 2), "dec_ffn": (4, 3)})
+    assert [units_of_zeros(shape, format) for format in ("folder", "onnx", "ctranslate2")] == [0, 0, 0]
+    assert units_of_zeros(shape, "marian") == units_of_zeros(shape, "npz") == 5 + 3 + 4
+    assert units_of_zeros(shape, "huggingface") == 5 + 1
+    assert units_of_zeros(tiny_shape(), "marian") == 0
 
 
 @needs_browser

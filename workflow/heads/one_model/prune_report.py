@@ -17,8 +17,9 @@ from heads.base.targets import CONTROL, Target
 from heads.explore.page import page
 from heads.model.encoder import Encoder
 from heads.model.folder import load_model
+from heads.model.shape import ModelShape
 from heads.one_model.answering import answered_by, maps_of_any, score_of_answers
-from heads.one_model.costs import SPEED, Costs
+from heads.one_model.costs import ONE_WIDTH, SPEED, Costs
 from heads.one_model.measuring import Measuring
 from heads.one_model.page import PARTS as PARTS_OF_HEADS
 from heads.one_model.page import content_of
@@ -62,6 +63,11 @@ def report_lines(
         f"{left} are left. On {sentences} held-out sentences, by {against}, it has "
         f"{lost.pruned:.1f}, and {whole}: {lost.change:+.2f} (95 % interval {lost.low:+.2f} to {lost.high:+.2f})."
     )
+    if zeros := units_of_zeros(model.shape, wish.format):
+        yield (
+            f"Its feed-forward layers differ in width, and those of the format {wish.format} do not: {zeros:,} "
+            "of their units are zeros there, which take room and time."
+        )
     costs = Costs(place, load_model(place.baseline).to(device), wish, device)
     yield f"Its weights take {weights / MEGABYTE:.1f} MB, those of the whole model {costs.whole_bytes / MEGABYTE:.1f}."
     for size in SPEED.batch_sizes:
@@ -72,6 +78,12 @@ def report_lines(
             f"{at_once} at once: {ratio:.2f} times the original speed ({low:.2f} to {high:.2f} in {SPEED.repeats} "
             f"rounds), {won}."
         )
+
+
+def units_of_zeros(shape: ModelShape, format: str) -> int:
+    """How many hidden units a format adds so that feed-forward layers of one width have equally many."""
+    groups = [[units for stack in stacks for units in shape.units(stack)] for stacks in ONE_WIDTH.get(format, ())]
+    return sum(max(group, default=0) * len(group) - sum(group) for group in groups)
 
 
 def page_beside(folder: Path) -> Path:
