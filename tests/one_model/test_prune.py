@@ -85,6 +85,12 @@ def test_gates_choose_hidden_units_alone_or_with_heads_and_the_page_has_both_mod
     (shown,) = data_of(model.parent / "small.html")
     assert [(one["kept"], one["series"]) for one in shown["points"]] == [
         (18, "unpruned"), (18, "control"), (11 if flags else 18, "pruned")]  # fmt: skip
+    layers = {stack: ", ".join(map(str, units)) for stack, units in shape.live_units.items()}
+    assert [one["units"] for one in shown["models"]] == [
+        *("", ""),
+        f"hidden units left of {whole.feedforward} in each layer, first to last: encoder {layers['enc_ffn']}; "
+        f"decoder {layers['dec_ffn']}",
+    ]
     held_out = splits_of(*distinct(LINES))["test"]
     own = sacrebleu.corpus_bleu(greedy(small, held_out), [greedy(model, held_out)]).score
     assert shown["points"][2]["score"] == pytest.approx(own, abs=0.01)

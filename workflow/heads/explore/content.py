@@ -61,7 +61,7 @@ from heads.base.targets import Target
 from heads.config.trainings import HardConcrete
 from heads.explore.head_rows import head_rows, measures_of
 from heads.explore.needs import figure_of
-from heads.explore.wording import GROWN, METRICS, asked_of, name_of, number, run_in
+from heads.explore.wording import GROWN, METRICS, asked_of, name_of, number, run_in, units_left
 from heads.tables.labels import bleu_name
 from heads.tables.picking import is_control
 from heads.tables.reading import SCORED, Frames
@@ -174,6 +174,7 @@ def _models(frames: Frames, answer: str) -> list[Record]:
             "scope": run.scope or "",
             "asked": asked_of(run.target), "score": round(float(scores[run]), 2),
             "live": "".join(str(int(live)) for live in rows["live"]),
+            "units": units_left(rows.iloc[0].to_dict()),
             "translations": [one[answer] for one in kept] if kept and answer else None,
             "written": [one.get("target_subwords") for one in kept] if kept else None,
             "attention": [one["weights"] for one in kept] if kept and whole else None,

@@ -121,6 +121,7 @@ function renderGrids() {
   if (one.table.some((row) => row.label && row.roles.some(isCross))) notes.push("now, last, next: looks at the source of the target token being written, written last, written next");
   if (one.table.some((row) => row.alignment?.aligns)) notes.push("align: looks at the word to be translated");
   if (model().live.includes("0")) notes.push("hatched: not in the chosen model");
+  if (model().units) notes.push(model().units);
   byId("marks").textContent = notes.join("; ") + ".";
   if (key === "function") {
     const names = Object.keys(FUNCTION_NAMES).filter((name) => one.table.some((row) => row.function === name));

@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from heads.base.names import ACCURACY, BLEU, COSINE, TRANSLATION
+from heads.base.names import ACCURACY, BLEU, COSINE, FEEDFORWARDS, TRANSLATION
 from heads.base.runs import Run
 from heads.base.targets import Target
 from heads.tables.labels import PREFIX, is_shown, reading_label, reading_of
@@ -128,3 +128,13 @@ def number(value: object) -> float | None:
     """The number in a table cell; None if it is empty."""
     found = math.nan if value is None or value == "" else float(value)  # type: ignore[arg-type]
     return None if math.isnan(found) else found
+
+
+def units_left(facts: Mapping[str, Any]) -> str:
+    """What is left of a model's hidden units in each layer, in words; "" if all are. facts: a row of `model.json`."""
+    of = int(facts["feedforward"])
+    stacks = {name: facts[stack].split() for stack, name in zip(FEEDFORWARDS, ("encoder", "decoder"), strict=True)}
+    if all(units == str(of) for layers in stacks.values() for units in layers):
+        return ""
+    parts = "; ".join(f"{name} {', '.join(layers)}" for name, layers in stacks.items() if layers)
+    return f"hidden units left of {of} in each layer, first to last: {parts}"
