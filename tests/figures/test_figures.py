@@ -14,13 +14,13 @@ from drawn_figures import draw, lines_of
 from fake_results import World, write_results
 from heads.__main__ import main
 from heads.base.files import read_yaml
-from heads.base.methods import MEASURED_IN, RANDOM
+from heads.base.methods import DRAWN, MEASURED_IN
 from heads.base.names import ATTENTIONS
 from heads.cli.figure import FIGURES
 from heads.config.analyses import LrpSettings
 from heads.figures import gates, importance, maps, pruning
 from heads.figures.needs import ACROSS, ANIMATED, FROM_SETTINGS, NEEDS
-from heads.figures.selection import STYLES
+from heads.figures.selection import BANDS, STYLES
 from heads.figures.style import FUNCTION_COLOURS, styled
 from heads.tables import labels
 from heads.tables.measures import measures_table
@@ -294,7 +294,7 @@ def test_decoder_layers_are_gathered_in_thirds_unless_they_are_few_under_a_deep_
 
 
 def test_every_way_to_choose_heads_that_is_measured_has_a_line_of_its_own() -> None:
-    assert {*MEASURED_IN} - {RANDOM} <= {*STYLES}, "random is a band"
+    assert {*MEASURED_IN} - {*BANDS} <= {*STYLES} and {*BANDS} == {*DRAWN}, "random ones are bands"
     looks = [str(style) for style in dict(STYLES.values()).values()]
     assert len(set(looks)) == len(looks)
 
