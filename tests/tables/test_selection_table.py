@@ -154,6 +154,19 @@ def test_the_sentence_gives_each_method_its_difference_from_the_mean_of_the_draw
     assert "reversed" not in both
 
 
+def test_results_from_before_there_were_stratified_draws_are_read_and_their_columns_stay_empty(
+    runs: list[Path],
+) -> None:
+    frames = dict(load_runs(NEEDS["selection"], runs))
+    for name, column in (("masked.tsv", "target"), ("compared.tsv", "run")):
+        frames[name] = frames[name][~frames[name][column].str.contains("stratified")]
+    table = selection_table(frames)
+    assert len(table) and table.filter(like="stratified").isna().all(axis=None)
+    assert only(table, "keep-9", "trained on")["random_draws"] == 3
+    assert "of each kind" not in verdict(table) and "at 9 heads gates" in verdict(table)
+    assert len(draw("selection", frames).axes[1].collections) == 1
+
+
 def test_the_figure_has_a_band_of_the_draws_and_hollow_marks_where_nothing_is_sure(runs: list[Path]) -> None:
     _, tuned = draw("selection", runs[:1]).axes
     corners = np.asarray(tuned.collections[0].get_paths()[0].vertices).tolist()
