@@ -249,6 +249,9 @@ def _selection(path: Path, world: World, seed: int) -> None:
         for draw in range(1, 4):
             masked.append((f"random{draw}-{kept}", kept, 10.0 + draw + kept))
             tuned.append((f"selected/all/random{draw}-{kept}", kept, 80.0 + draw + kept))
+            masked.append((f"stratified{draw}-{kept}", kept, 20.0 + 2 * draw + kept))
+            tuned.append((f"selected/all/stratified{draw}-{kept}", kept, 82.0 + draw / 2 + kept))
+        tuned.append((f"selected/all/example_layer-{kept}", kept, 83.0 + kept + gap))
         masked += [(f"{name}-{kept}", kept, 30.0 + kept) for name in ("example_layer", "token", "optimal", "reversed")]
         tuned += [(f"selected/all/{name}-{kept}", kept, 82.5 + kept + gap) for name in ("lrp", "dsp")]
         tuned.append((f"selected/all/keep-{kept}", kept, 81.5 + kept + 2 * gap))

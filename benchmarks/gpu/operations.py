@@ -132,8 +132,8 @@ def main() -> None:
         for optimizer in ("adam", "muon"):
             for scope in ("", "all"):
                 found = counted(sizes, pairs, scope, optimizer)
-                told = [optimizer, scope or "none", sum(found.values()), *by_family(found).values()]
-                print("\t".join(map(str, told)), flush=True)
+                row = [optimizer, scope or "none", sum(found.values()), *by_family(found).values()]
+                print("\t".join(map(str, row)), flush=True)
         updates = pairs.epoch(sizes.batch_tokens[0], 1, 0)[:SAMPLE_UPDATES]
         filled = share_of_padding(pairs.for_training(one, devices.SUBWORDS_MULTIPLE["cuda"]) for one in updates)
         print(f"padding\t{100 * filled:.2f} %")

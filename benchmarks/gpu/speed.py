@@ -1,7 +1,7 @@
 """What a GPU is, how fast Transformer-base trains and translates there, and whether everything works, in two minutes.
 
 Run: PYTHONPATH=workflow:benchmarks python benchmarks/gpu/speed.py OUT [--text FOLDER] [--small]. Writes tables to
-OUT/speed, what tells most first, so that little is lost if the time runs out. Exit status 1 if a test failed. Subwords
+OUT/speed, what matters first, so that little is lost if the time runs out. Exit status 1 if a test failed. Subwords
 are random, so losses mean nothing; sentences are as long as those of the paper's text, or of the folder of subwords
 (`bpe`) given.
 
@@ -175,8 +175,8 @@ def marian_timed(sizes: Sizes, pairs: Pairs, device: torch.device) -> dict[str, 
     wait(device)
     spent = time.perf_counter() - started
     speed = tokens_a_second(pairs, np.concatenate(chosen), spent)
-    told = {"ms an update": 1000 * spent / len(chosen), "padding": float(np.mean(shares)), "GiB": memory(device)}
-    return speed | told
+    timed = {"ms an update": 1000 * spent / len(chosen), "padding": float(np.mean(shares)), "GiB": memory(device)}
+    return speed | timed
 
 
 @torch.no_grad()

@@ -30,7 +30,7 @@ from heads.training.devices import JOBS_A_GPU, pick
 
 TRAININGS = ("baseline", "gates", "penalty_gates", "scratch", "selected")
 GRACE_SECONDS = 50
-"""The time that trainings have to save their states after they are told to stop."""
+"""The time that trainings have to save their states after they are asked to stop."""
 DONE, STOPPED, FAILED = "done", "stopped", "failed"
 
 
@@ -94,12 +94,12 @@ class Story:
         log.parent.mkdir(parents=True, exist_ok=True)
         words = [*job.words, *(["--save-every-seconds", "600"] if job.rule in TRAININGS else [])]
         words += [] if job.rule in BESIDE else ["--device", self.device]
-        told = {COMMIT: (self.folder / "commit").read_text(encoding="utf-8")}
-        told[JOBS_A_GPU] = os.environ.get(JOBS_A_GPU, str(together))
+        given = {COMMIT: (self.folder / "commit").read_text(encoding="utf-8")}
+        given[JOBS_A_GPU] = os.environ.get(JOBS_A_GPU, str(together))
         print(f"started {job.rule} {job.outputs[0]}", flush=True)
         with log.open("ab") as said:
             process = subprocess.Popen(
-                [sys.executable, *words], cwd=self.folder, env=environment(OMP_NUM_THREADS="1", **told), stdout=said,
+                [sys.executable, *words], cwd=self.folder, env=environment(OMP_NUM_THREADS="1", **given), stdout=said,
                 stderr=subprocess.STDOUT,
             )  # fmt: skip
         return Running(job, process, time.monotonic())

@@ -1,6 +1,7 @@
 """Decide the papers' claims again from kept tables alone: PYTHONPATH=workflow python docs/measured/decide_again.py
 
-With --scoreboard, put the claims of the experiments kept here side by side, see scoreboard/.
+With --scoreboard, put the claims of the experiments kept here side by side, see scoreboard/. With --figures, draw again
+two figures whose tables are kept, as figures are drawn now.
 
 The rules for verdicts were corrected after some experiments had been measured, and the results of those are gone. This
 script reads the tables of the last commit before the correction, and gives each claim the verdict that the same number
@@ -14,6 +15,7 @@ from __future__ import annotations
 import io
 import subprocess
 import sys
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -21,10 +23,14 @@ from tempfile import TemporaryDirectory
 import matplotlib as mpl
 import matplotlib.pyplot as plt
 import pandas as pd
+from matplotlib.figure import Figure
 
+from heads.base.files import write_text
 from heads.base.keeping import compress
-from heads.base.names import BLEU, WMT
-from heads.figures.scoreboard import drawn
+from heads.base.names import ATTENTIONS, BLEU, WMT
+from heads.figures.michel import fig3
+from heads.figures.pruning import heads_by_type
+from heads.figures.scoreboard import drawn, page_of
 from heads.figures.style import STYLE, save
 from heads.tables.claims import COLUMNS, LEAST_BLEU, board_of, claim_row, over_seeds, stated, with_other_readings
 from heads.tables.claims_heads import RELEVANCE_CLAIMS
@@ -34,7 +40,7 @@ from heads.tables.evidence import Evidence
 from heads.tables.gathering import write_frame
 from heads.tables.labels import relevance_columns
 from heads.tables.needs import NEEDS
-from heads.tables.reading import load_reference
+from heads.tables.reading import RUN_COLUMNS, SCORED, load_reference
 from heads.tables.seeds import with_spread
 from heads.tables.verdicts import NOT_MEASURED, UNKNOWN, Finding
 
@@ -52,6 +58,7 @@ SAME_HEADS = ("top_heads_differ", "relevance_confidence", "without_exception", "
 FROM_HEADS = {"heads_that_matter": "table1", "gains_among_them": "table1"}
 FROM_LAYERS = {"layers_with_one_head": "table2", "layers_with_one_head_oracle": "table2"}
 BY_CONTROL = "_control"
+FIGURE9 = "voita_figure9_types.csv"
 
 
 def kept(path: str) -> pd.DataFrame:
@@ -159,16 +166,61 @@ def write_scoreboard() -> None:
     found = found.fillna({"rule": "", "holds": "", "other_readings": ""})
     board = board_of(found, *papers)
     write_frame(HERE / "scoreboard" / "table_scoreboard.tsv", board)
-    mpl.use("Agg")
     seeds = found[~found["seed"].isin(["mean", "sd"])].groupby("experiment")["seed"].nunique()
+    write_picture(partial(drawn, board, seeds), HERE / "scoreboard" / "scoreboard.png")
+    write_text(HERE / "scoreboard" / "scoreboard.html", page_of(board))
+
+
+def write_picture(figure: Callable[[], Figure], to: Path) -> None:
+    """Draw in the project's style and write with few colours."""
+    mpl.use("Agg")
     with plt.style.context(STYLE), TemporaryDirectory() as place:
-        save(drawn(board, seeds), Path(place, "x.pdf"), Path(place, "x.png"))
-        compress(Path(place, "x.png"), HERE / "scoreboard" / "scoreboard.png")
+        save(figure(), Path(place, "x.pdf"), Path(place, "x.png"))
+        compress(Path(place, "x.png"), to)
+
+
+def rows_of(experiment: str, name: str) -> pd.DataFrame:
+    """A kept table without means over seeds; missing words are empty."""
+    found = pd.read_csv(HERE / experiment / "tables" / f"table_{name}.tsv", sep="\t", dtype={"lam": str, "keep": str})
+    words = ["scope", "method", "lam", "keep"]
+    found = found.astype({name: object for name in words if name in found})
+    found = found.fillna({name: "" for name in words if name in found})
+    return found[~found["seed"].isin(["mean", "sd"])].assign(seed=lambda rows: rows["seed"].astype(int))
+
+
+def masked_again() -> Figure:
+    """MiniLM while heads are masked; shares as in the file that the table was made of."""
+    curve = rows_of("minilm-sick", "michel_masking_curve")
+    kept = {f"score_kept_{end}": curve[f"kept_percent_{end}"] / 100 for end in ("low", "high")}
+    curve = curve.assign(share=curve["masked"] / curve["of"], **kept)
+    figure = fig3({"masking_curve.tsv": curve, SCORED: curve}, "minilm-sick")
+    figure.axes[0].set_ylabel("accuracy (%), first 1,000 of the test set")  # masking_curve.sentences of settings.yaml
+    return figure
+
+
+def heads_again() -> Figure:
+    """The grown model's heads by kind; the table counts heads, so which ones are left is made up, and not drawn."""
+    runs = rows_of("firefox-grown-en-pt", "pruning")
+    runs = runs[runs["scope"].isin(["", "all"])]
+    whole = runs[runs["kind"] == "baseline"].iloc[0]
+    rows = [
+        {**{name: run[name] for name in (*RUN_COLUMNS, "dev_loss")}, "attention": kind, "live": int(head < run[kind])}
+        for run in runs.to_dict("records") for kind in ATTENTIONS for head in range(int(whole[kind]))
+    ]  # fmt: skip
+    return heads_by_type({"model.json": pd.DataFrame(rows)}, load_reference(FIGURE9), "firefox-grown-en-pt")
+
+
+def write_figures() -> None:
+    """Draw again what kept tables allow."""
+    write_picture(masked_again, HERE / "minilm-sick" / "figures" / "michel_fig3.png")
+    write_picture(heads_again, HERE / "firefox-grown-en-pt" / "figures" / "heads_by_type.png")
 
 
 if __name__ == "__main__":
     if "--scoreboard" in sys.argv:
         write_scoreboard()
+    elif "--figures" in sys.argv:
+        write_figures()
     else:
         for each in AGAIN:
             write_frame(HERE / each / "tables" / "table_claims.tsv", decided(each))

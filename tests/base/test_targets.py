@@ -18,6 +18,7 @@ MEASURES = (
     *("example", "example_layer", "token", "token_layer", "batch", "batch_layer", "signed", "signed_layer"),
     *("ablation", "confidence", "lrp", "causal", "surgeon", "optimal", "reversed"),
 )
+DRAWN = ("random", "stratified")
 COUNTS = st.integers(0, 10**6)
 PENALTIES = st.decimals(0, 10**9, allow_nan=False, allow_infinity=False, places=12) | st.floats(0, 1e9).map(repr)
 
@@ -38,7 +39,8 @@ GATES = st.one_of(
     COUNTS.map("dsp-{}".format),
 )
 CHOICES = st.one_of(
-    st.builds("{}-{}".format, st.sampled_from(MEASURES), COUNTS), st.builds("random{}-{}".format, COUNTS, COUNTS)
+    st.builds("{}-{}".format, st.sampled_from(MEASURES), COUNTS),
+    st.builds("{}{}-{}".format, st.sampled_from(DRAWN), COUNTS, COUNTS),
 )
 TEXTS = GATES | CHOICES
 TARGETS = TEXTS.map(Target.parse)
@@ -54,7 +56,8 @@ def is_target(text: str) -> bool:
         return False
     if word == "keep":
         return len(numbers) <= 3
-    known = word in ("dsp", *MEASURES) or (word[:6] == "random" and is_count(word[6:]))
+    draws = [word[len(name) :] for name in DRAWN if word[: len(name)] == name]
+    known = word in ("dsp", *MEASURES) or any(map(is_count, draws))
     return known and len(numbers) == 1
 
 
@@ -105,6 +108,8 @@ def test_a_text_is_read_and_printed_back_the_same_and_so_is_what_was_read(text: 
 @example(("keep-", 0, ""))
 @example(("keep-\u0663", 0, ""))
 @example(("random01-3", 0, ""))
+@example(("stratified-3", 0, ""))
+@example(("stratified02-3", 0, ""))
 @example(("lam-1\n", 0, ""))
 def test_what_lies_near_a_target_is_one_with_a_text_of_its_own_or_refused(spoilt: tuple[str, int, str]) -> None:
     text, place, more = spoilt
@@ -132,7 +137,8 @@ def test_wildcards_have_no_groups_that_could_clash() -> None:
 @pytest.mark.parametrize("text", ["", "lam", "keep-x", "lam-.5", "lam-5e-2", "keep-012", "dsp-1-2", "lam--1", "all-3"])
 def test_what_is_no_target_is_one_sentence_that_names_the_ways_to_write_it(text: str) -> None:
     gates = "lam-0.05 with a number of at least 0, keep-12, keep-4-6-8 or dsp-12"
-    choices = f"lrp-12 with a number and one of {', '.join([*MEASURES, 'random'])}, random as random1"
+    names = ", ".join([*MEASURES, *DRAWN])
+    choices = f"lrp-12 with a number and one of {names}, the last two as random1 and stratified1"
     said = {None: f"target: write {gates}, or {choices}.", True: f"target of gates: write {gates}.",
             False: f"choice of heads: write {choices}."}  # fmt: skip
     for by_gates, sentence in said.items():
@@ -147,6 +153,7 @@ def test_what_is_no_target_is_one_sentence_that_names_the_ways_to_write_it(text:
         ("lam", (), None), ("lam", (-1,), None), ("lam", (Decimal("NaN"),), None), ("lam", (1, 2), None),
         ("keep", (), None), ("keep", (1, 2, 3, 4), None), ("keep", (Decimal("1.5"),), None), ("keep", (-1,), None),
         ("dsp", (1, 2), None), ("lrp", (3,), 2), ("random", (3,), None), ("random", (3,), -1), ("gates", (3,), None),
+        ("stratified", (3,), None), ("stratified", (1, 2, 3), 1),
     ],
 )  # fmt: skip
 def test_there_is_no_target_without_a_text(method: str, numbers: tuple[Any, ...], draw: int | None) -> None:
@@ -159,7 +166,7 @@ def test_targets_stand_in_one_order() -> None:
         *("lam-0", "lam-0.0003", "lam-0.02", "lam-0.1", "lam-3", "lam-20"),
         *("keep-27", "keep-12", "keep-12-1-1", "keep-4-8-6", "keep-4-6", "keep-4-6-8", "keep-0"),
         *("dsp-27", "dsp-9", "example-9", "example-3", "example_layer-9", "lrp-9", "optimal-120", "optimal-9"),
-        *("reversed-9", "random1-9", "random1-3", "random2-9", "random11-9"),
+        *("reversed-9", "random1-9", "random1-3", "random2-9", "random11-9", "stratified1-3", "stratified2-9"),
     ]
     targets = [Target.parse(text) for text in right]
     assert [str(target) for target in sorted(targets[1::2] + targets[::2])] == right
@@ -184,6 +191,7 @@ def test_the_order_is_total(a: Target, b: Target, c: Target) -> None:
         ("dsp-12", None, (12,), None, {"by_gates"}),
         ("random2-12", None, (12,), 2, set()),
         ("random0-12", None, (12,), 0, set()),
+        ("stratified11-12", None, (12,), 11, set()),
         ("optimal-9", None, (9,), None, set()),
     ],
 )
@@ -201,13 +209,14 @@ def test_a_choice_is_found_by_the_name_that_settings_and_tables_give_to_its_meth
     texts = [str(Target.of_choice(*named)) for named in (("gates", 4), ("gates", "4-6-8"), ("dsp", 9), ("lrp", "3"))]
     assert texts == ["keep-4", "keep-4-6-8", "dsp-9", "lrp-3"]
     assert Target.of_choice("random2", 9) == Target("random", (9,), 2)
+    assert Target.of_choice("stratified2", 9) == Target("stratified", (9,), 2)
     assert Target.of_columns("", "", "") is None
-    assert tuple(MEASURED_IN) == (*MEASURES, "random")
+    assert tuple(MEASURED_IN) == (*MEASURES, *DRAWN)
 
 
 TELL_TALES = (
     r"""["'](lam|keep|dsp)-""",
-    r"""startswith\(\(?["'](lam|keep|dsp|random)["']""",
+    r"""startswith\(\(?["'](lam|keep|dsp|random|stratified)["']""",
     r"""partition\(["']-["']\)|split\(["']-["']\)""",
     r"""rstrip\(["']0123456789""",
     r"""\["lam"\] *[!=]= *["']0|isin\(\(["']{2}, ["']0""",

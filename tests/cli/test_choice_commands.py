@@ -1,6 +1,7 @@
 """`selection`, `masked` and `compared` by their numbers: the heads that each method keeps for known measures, what a
 choice scores when masked, and what a fine-tuned model scores against the unpruned one."""
 
+from collections import Counter
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -101,6 +102,24 @@ def test_a_draw_of_random_hangs_on_its_number_alone_and_larger_budgets_hold_smal
     assert found == {target: kept(measured, target)[target] for target in reversed(targets)}
     assert len({frozenset(found[target]) for target in targets}) == 6
     assert all(found[f"random{number}-3"] < found[f"random{number}-6"] for number in (1, 2, 11))
+
+
+def test_a_stratified_draw_has_as_many_heads_of_each_kind_as_importance_by_layer_and_of_no_other_measure(
+    measured: Path,
+) -> None:
+    budgets = (2, 5, 8)
+    found = kept(measured, *(f"stratified{number}-{budget}" for number in (1, 2) for budget in budgets))
+    kinds = {name: [of_kinds(best(scores, budget)) for budget in budgets] for name, scores in ORDERS.items()}
+    for number in (1, 2):
+        own = [of_kinds(found[f"stratified{number}-{budget}"]) for budget in budgets]
+        assert [name for name, counts in kinds.items() if counts == own] == ["example_layer"]
+    assert [found[f"stratified1-{budget}"] for budget in budgets] != [
+        found[f"stratified2-{budget}"] for budget in budgets
+    ]
+
+
+def of_kinds(heads: set[Head]) -> Counter[str]:
+    return Counter(kind for kind, _, _ in heads)
 
 
 def test_an_optimal_choice_has_the_most_importance_by_sentence_of_all_that_hold_limits_and_least_numbers(

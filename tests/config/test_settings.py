@@ -182,10 +182,12 @@ def test_targets_are_lambdas_in_rising_order_with_the_control_first_and_then_bud
 
 
 def test_random_choices_stand_for_all_their_draws_at_every_budget() -> None:
-    tuned = {"methods": ["gates", "dsp", "random"], "budgets": [4]}
+    tuned = {"methods": ["gates", "dsp", "random", "stratified"], "budgets": [4]}
     selection = {"methods": ["lrp", "random"], "budgets": [9, 4], "draws": 2, "fine_tuned": tuned}
     experiment = {"sweep": {"selection": selection}}
-    assert [*map(str, choices(experiment, fine_tuned=True))] == ["keep-4", "dsp-4", "random1-4", "random2-4"]
+    assert [*map(str, choices(experiment, fine_tuned=True))] == [
+        *("keep-4", "dsp-4", "random1-4", "random2-4", "stratified1-4", "stratified2-4"),
+    ]
     assert [*map(str, choices(experiment, fine_tuned=False))] == [
         "lrp-9",
         "lrp-4",

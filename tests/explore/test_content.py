@@ -168,7 +168,7 @@ def test_points_have_heads_and_scores_of_the_tables(made: Explored, data: dict[s
     assert scratch == [float(row["score_scratch"]) for row in rows if row["score_scratch"]] and len(scratch) == 2
     masked = {point["name"]: point["score"] for point in points if point["series"] == "random, masked"}
     chosen = [row for row in of(made.tables["selection"], name) if row["treatment"] == "masked"]
-    assert masked == {f"{r['target']}, masked": float(r["score"]) for r in chosen if r["method"] == "random"} != {}
+    assert masked == {f"{r['target']}, masked": float(r["score"]) for r in chosen if r["draw"]} != {}
 
 
 @pytest.mark.parametrize(

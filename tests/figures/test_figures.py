@@ -14,13 +14,13 @@ from drawn_figures import draw, lines_of
 from fake_results import World, write_results
 from heads.__main__ import main
 from heads.base.files import read_yaml
-from heads.base.methods import MEASURED_IN, RANDOM
+from heads.base.methods import DRAWN, MEASURED_IN
 from heads.base.names import ATTENTIONS
 from heads.cli.figure import FIGURES
 from heads.config.analyses import LrpSettings
 from heads.figures import gates, importance, maps, pruning
 from heads.figures.needs import ACROSS, ANIMATED, FROM_SETTINGS, NEEDS
-from heads.figures.selection import STYLES
+from heads.figures.selection import BANDS, STYLES
 from heads.figures.style import FUNCTION_COLOURS, styled
 from heads.tables import labels
 from heads.tables.measures import measures_table
@@ -124,7 +124,7 @@ def test_where_no_lambda_was_swept_the_models_that_have_a_number_of_heads_are_sh
     curve = lines_of(shown["bleu_encoder_heads"][0])["this experiment"]
     assert sorted(x for x, _ in curve) == sorted(encoder.values())
     left = [y for _, y in lines_of(shown["heads_by_type"][0])["encoder self-attention"]]
-    assert left == [12, *sorted(everywhere.values(), reverse=True)]
+    assert left == pytest.approx([100 * live / 12 for live in (12, *sorted(everywhere.values(), reverse=True))])
     assert all(np.size(line.get_xdata()) == 4 for line in shown["heads_by_layer"][0].lines)
     assert len(lines_of(shown["score_scratch"][0])["pruned"]) == 3
     for axes, models in ((shown["functions_retained"][0], encoder), (shown["functions_retained"][2], everywhere)):
@@ -281,6 +281,27 @@ def test_the_head_with_the_clearest_role_is_the_most_accurate_one_that_was_measu
     assert (found.head, found.name, found.holds) == (2, "-1", False)
 
 
+def test_each_kind_of_attention_is_a_share_of_its_own_heads_of_which_kinds_may_have_different_numbers() -> None:
+    """Half of two encoder heads, one of three of decoder self-attention, and one of one of cross-attention are left."""
+    live = {"baseline": {"enc_self": (1, 1), "dec_self": (1, 1, 1), "dec_enc": (1,)},
+            "pruned": {"enc_self": (0, 1), "dec_self": (0, 1, 0), "dec_enc": (1,)}}  # fmt: skip
+    runs = {"baseline": ("", ""), "pruned": ("all", "0.1")}
+    model = pd.DataFrame([
+        {"experiment": "x", "kind": kind, "scope": runs[kind][0], "method": "", "lam": runs[kind][1], "keep": "",
+         "seed": 1, "dev_loss": 1.0, "attention": attention, "live": one}
+        for kind, heads in live.items() for attention, gates in heads.items() for one in gates
+    ])  # fmt: skip
+    ours, paper = draw("heads_by_type", {"model.json": model}).axes
+    shares = {name: points[-1] for name, points in lines_of(ours).items() if not name.startswith("_")}
+    assert shares == {
+        "encoder self-attention": [50, 50], "decoder self-attention": [50, pytest.approx(100 / 3)],
+        "cross-attention": [50, 100],
+    }  # fmt: skip
+    assert ours.get_title(loc="left") == "(a) this experiment: 2, 3, 1 heads" and "80" not in ours.get_xlabel()
+    encoder = lines_of(paper)["encoder self-attention"]
+    assert encoder[1] == pytest.approx([100 * 16 / 144, 100 * 34 / 48]), "the second model of the paper's figure"
+
+
 def test_decoder_layers_are_gathered_in_thirds_unless_they_are_few_under_a_deep_encoder(tmp_path: Path) -> None:
     runs = write_results(tmp_path / "deep", World(layers=6, heads=2, lams=("0.1",), scratch=False))
     model = load_runs(NEEDS["heads_by_layer"], runs)["model.json"]
@@ -294,7 +315,7 @@ def test_decoder_layers_are_gathered_in_thirds_unless_they_are_few_under_a_deep_
 
 
 def test_every_way_to_choose_heads_that_is_measured_has_a_line_of_its_own() -> None:
-    assert {*MEASURED_IN} - {RANDOM} <= {*STYLES}, "random is a band"
+    assert {*MEASURED_IN} - {*BANDS} <= {*STYLES} and {*BANDS} == {*DRAWN}, "random ones are bands"
     looks = [str(style) for style in dict(STYLES.values()).values()]
     assert len(set(looks)) == len(looks)
 

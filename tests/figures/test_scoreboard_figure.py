@@ -2,6 +2,7 @@
 
 from collections import Counter
 from itertools import cycle, islice
+from xml.etree import ElementTree
 
 import numpy as np
 import pandas as pd
@@ -12,7 +13,7 @@ from matplotlib.colors import to_hex, to_rgb
 from matplotlib.patches import Rectangle
 
 from heads.figures import scoreboard as drawing
-from heads.figures.scoreboard import LOOKS, figure_of
+from heads.figures.scoreboard import LOOKS, figure_of, page_of
 from heads.figures.style import styled
 from heads.tables.claims import STATED
 from heads.tables.curves import NOT_SETTLED
@@ -58,6 +59,29 @@ def rows_of(axes: Axes) -> list[list[str]]:
         x, y = text.get_position()
         lines.setdefault(round(float(y), 6), []).append((float(x), text.get_text()))
     return [[word for _, word in sorted(words)] for _, words in sorted(lines.items())]
+
+
+def test_the_page_has_the_lines_of_the_picture_with_a_colour_for_each_verdict() -> None:
+    board = board_of(MANY[:3])
+    board.loc[4, "name"] = "a < b & c"
+    table = ElementTree.fromstring(
+        page_of(board).partition("<table>")[2].partition("</table>")[0].join(("<t>", "</t>"))
+    )
+    rows = [row for row in table if row.get("class") != "topic"][1:]
+    assert [row[0].text for row in rows] == board["name"].tolist()
+    colours = {"yes": "0072B2", "no": "E69F00", "unclear": "F6E7B4", "": "FFFFFF"}
+    for row, line in zip(rows, board.to_dict("records"), strict=True):
+        assert [cell.text or "" for cell in row[1:3]] == [*drawing.stated_in(line)]
+        for cell, name in zip(row[3:], MANY[:3], strict=True):
+            sign, _, number = str(cell.text).partition(" ")
+            verdict = line[f"verdict_{name}"]
+            assert sign == LOOKS[verdict].sign + "*" * bool(line[f"other_readings_{name}"])
+            assert number == (figure_of(line[f"ours_{name}"], line[f"of_{name}"]) if verdict else "")
+            assert cell.get("class") == f"c{colours.get(verdict, LOOKS[verdict].colour[1:])}"
+    topics = [row[0].text for row in table if row.get("class") == "topic"]
+    assert topics == [
+        f"{study}: {topic}" for study, topic in dict.fromkeys(zip(board["study"], board["topic"], strict=True))
+    ]
 
 
 def test_every_claim_stands_with_the_papers_number_its_condition_and_a_cell_an_experiment(

@@ -48,7 +48,7 @@ from heads.translation.beam_search import greedy
 
 KEEP = len(KNOWN)
 DRAWS = [f"random{number}" for number in range(1, 7)]
-CONTROLS = ("random", "reversed")
+CONTROLS = ("random", "stratified", "reversed")
 METHODS = [method for method in MEASURED_IN if method not in CONTROLS]
 SMOOTHING = 0.1
 TINY = 1e-100

@@ -13,7 +13,7 @@ import pytest
 from heads.__main__ import main
 from heads.base.files import UserError, read_tsv, write_json, write_text, write_tsv
 from heads.base.methods import files_of, least_of
-from heads.base.names import ATTENTIONS
+from heads.base.names import ATTENTIONS, HEAD
 from heads.base.targets import Target
 from heads.model.shape import Head
 from heads.pruning.selection import Measured, choose, keep_best, keep_optimal, random_scores, steps
@@ -41,6 +41,27 @@ def test_random_heads_are_each_kept_equally_often_and_the_same_for_the_same_seed
     expected, error = draws * 3 / 7, (draws * 3 / 7 * 4 / 7) ** 0.5
     assert all(abs(kept[head] - expected) < 5 * error for head in SCORES)
     assert random_scores(list(SCORES), 8) == random_scores(list(reversed(SCORES)), 8)
+
+
+def test_stratified_draws_keep_as_many_of_each_kind_as_importance_and_each_head_of_a_kind_equally_often() -> None:
+    important = {("enc_self", 0, 1): 9, ("enc_self", 1, 2): 8, ("dec_enc", 0, 0): 7, ("dec_enc", 1, 1): 6}
+    table = [
+        {**dict(zip(HEAD, map(str, head), strict=True)), "form": form, "importance": str(i),
+         "importance_normalised": str(important.get(head, 0) if form == "example" else i)}
+        for form in ("token", "example") for i, head in enumerate(HEADS)
+    ]  # fmt: skip
+    measured = Measured(HEADS, {"importance.tsv": table})
+    draws, kept = 2000, Counter[Head]()
+    for seed in range(draws):
+        heads = choose(Target("stratified", (3,), seed), measured, {})
+        assert Counter(kind for kind, _, _ in heads) == {"enc_self": 2, "dec_enc": 1}
+        assert heads == sorted(heads, key=HEADS.index)
+        kept.update(heads)
+    for kind, share in (("enc_self", 2 / 4), ("dec_enc", 1 / 3)):
+        error = (draws * share * (1 - share)) ** 0.5
+        assert all(abs(kept[head] - draws * share) < 5 * error for head in HEADS if head[0] == kind)
+    with pytest.raises(UserError, match="stratified1-9: cannot keep 9 of 8 heads"):
+        choose(Target.parse("stratified1-9"), measured, {})
 
 
 @pytest.mark.parametrize("budget", [-1, 8])
@@ -158,6 +179,7 @@ def test_a_budget_below_the_least_numbers_is_one_sentence_without_traceback(
 
 def test_only_the_measures_that_the_methods_need_are_asked_for() -> None:
     assert files_of(["random", "random"]) == ["model.json"]
+    assert files_of(["stratified"]) == ["model.json", "importance.tsv"]
     assert files_of(["lrp", "optimal", "token"]) == ["model.json", "lrp.tsv", "importance.tsv"]
 
 

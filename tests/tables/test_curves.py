@@ -148,6 +148,18 @@ def test_the_figure_shows_the_curve_between_the_two_levels(folder: Path) -> None
     assert bleu == {f"{own}, from scratch": [0, 20, 31, 30], f"{own}, pruned": [29, 29], "unpruned": [33, 33]}
 
 
+def test_in_the_figure_the_same_heads_are_fine_tuned_only_where_they_were_cut_out(folder: Path) -> None:
+    for kind in ("baseline/seed-1", "gates/all/lam-0.1/seed-1", "scratch/all/lam-0.1/seed-1"):
+        written(folder / kind, (100, 2.0, 5.0), (1000, 1.0, 7.0))
+    added = folder / "selected/all/lam-0.1/seed-1"
+    shutil.copytree(folder / "scratch/all/lam-0.1/seed-1", added)
+    written(added, (400, 0.5, 32.0))
+    frames, row = told(folder, added)
+    loss, bleu = map(lines, draw("scratch_curves", frames).axes)
+    assert loss[f"{row['heads']} heads, fine-tuned"] == [0.5, 0.5] and {*loss} == {*bleu}
+    assert not [label for label in loss if label.endswith("heads, pruned")]
+
+
 def test_a_dev_set_that_was_never_translated_is_said_to_be_not_measured(folder: Path) -> None:
     for kind in ("baseline/seed-1", "gates/all/lam-0.1/seed-1", "scratch/all/lam-0.1/seed-1"):
         written(folder / kind, (100, 2.0, None), (1000, 1.0, None))

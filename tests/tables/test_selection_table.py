@@ -68,9 +68,10 @@ def test_masking_the_faint_heads_changes_no_translation_and_masking_the_useful_o
 
 
 def test_targets_are_told_apart_by_method_and_draw() -> None:
-    texts = ("lam-0", "lam-0.1", "keep-4-6-8", "dsp-9", "random12-3", "lrp-3")
+    texts = ("lam-0", "lam-0.1", "keep-4-6-8", "dsp-9", "random12-3", "lrp-3", "stratified3-9")
     assert [(method_of(target), target.draw) for target in map(Target.parse, texts)] == [
-        ("control", None), ("gates_lambda", None), ("gates", None), ("dsp", None), ("random", 12), ("lrp", None)
+        ("control", None), ("gates_lambda", None), ("gates", None), ("dsp", None), ("random", 12), ("lrp", None),
+        ("stratified", 3),
     ]  # fmt: skip
 
 
@@ -81,9 +82,25 @@ def test_a_row_is_put_beside_random_draws_of_as_many_heads_that_were_treated_ali
     assert (gates["random_draws"], gates["draws_below"], few["draws_below"]) == (3, 1, 3)
     assert only(table, "reversed-4", "masked")["draws_below"] == 3
     assert masked["score_minus_random_mean"] == pytest.approx(30 + 9 - (10 + 2 + 9))
-    without = (("random2-9", "trained on"), ("lam-0", "trained on"), ("keep-9", "own training"))
+    without = (
+        ("random2-9", "trained on"),
+        ("stratified2-9", "trained on"),
+        ("lam-0", "trained on"),
+        ("keep-9", "own training"),
+    )
     for row in (only(table, *place) for place in without):
         assert np.isnan(row[["random_draws", "draws_below", "score_minus_random_low"]].astype(float)).all()
+
+
+def test_importance_alone_is_put_beside_draws_of_as_many_heads_of_each_kind(table: pd.DataFrame) -> None:
+    masked, tuned = only(table, "example_layer-9", "masked"), only(table, "example_layer-4", "trained on")
+    assert masked["score_minus_stratified_mean"] == pytest.approx(30 + 9 - (20 + 2 * 2 + 9))
+    assert tuned["score_stratified_mean"] == pytest.approx(82 + 1 + 4 + 1)
+    assert (tuned["stratified_draws"], tuned["stratified_draws_below"], tuned["random_draws"]) == (3, 3, 3)
+    assert only(table, "example_layer-9", "trained on")["stratified_draws_below"] == 1
+    # Draws with a deviation of a half.
+    assert tuned["score_minus_stratified_low"] == pytest.approx(5 - 4.303 * (4 / 3) ** 0.5 / 2, abs=1e-3)
+    assert set(table[table["stratified_draws"].notna()]["method"]) == {"example_layer"}
 
 
 def test_the_difference_from_one_more_random_draw_has_an_interval_by_students_t(table: pd.DataFrame) -> None:
@@ -125,10 +142,29 @@ def test_the_sentence_gives_each_method_its_difference_from_the_mean_of_the_draw
     both = verdict(table)
     assert "mean of 3 random choices" in both
     assert "at 9 heads gates −0.5 (−5.5 to +4.5, above 1), subset pruning +0.5 (−4.5 to +5.5, above 2)" in both
+    assert "importance +6.0 (+1.0 to +11.0, above 3)" in both and ". 4 of 8 intervals lie above zero. Beside 3" in both
     assert "at 4 heads gates +9.5 (+4.5 to +14.5, above 3)" in both
-    assert both.endswith("3 of 6 intervals lie above zero.")
+    assert both.endswith(
+        "Beside 3 random choices with as many heads of each kind of attention: at 9 heads importance +0.0 "
+        "(−2.5 to +2.5, above 1); at 4 heads importance +5.0 (+2.5 to +7.5, above 3). 1 of 2 intervals lie above zero."
+    )
+    only_random = verdict(table[table["method"] != "stratified"].assign(stratified_draws=np.nan))
+    assert only_random.endswith(" 4 of 8 intervals lie above zero.") and only_random in both
     assert "was not measured" in verdict(table[table["treatment"] != "trained on"])
     assert "reversed" not in both
+
+
+def test_results_from_before_there_were_stratified_draws_are_read_and_their_columns_stay_empty(
+    runs: list[Path],
+) -> None:
+    frames = dict(load_runs(NEEDS["selection"], runs))
+    for name, column in (("masked.tsv", "target"), ("compared.tsv", "run")):
+        frames[name] = frames[name][~frames[name][column].str.contains("stratified")]
+    table = selection_table(frames)
+    assert len(table) and table.filter(like="stratified").isna().all(axis=None)
+    assert only(table, "keep-9", "trained on")["random_draws"] == 3
+    assert "of each kind" not in verdict(table) and "at 9 heads gates" in verdict(table)
+    assert len(draw("selection", frames).axes[1].collections) == 1
 
 
 def test_the_figure_has_a_band_of_the_draws_and_hollow_marks_where_nothing_is_sure(runs: list[Path]) -> None:
@@ -141,6 +177,8 @@ def test_the_figure_has_a_band_of_the_draws_and_hollow_marks_where_nothing_is_su
         for point in np.asarray(line.get_xydata()).tolist()
     }
     assert {(4.0, 86.0), (4.0, 88.0), (9.0, 91.0), (9.0, 93.0)} <= {tuple(corner) for corner in corners}
+    within = {tuple(corner) for corner in np.asarray(tuned.collections[1].get_paths()[0].vertices).tolist()}
+    assert {(4.0, 87.5), (4.0, 88.5), (9.0, 92.5), (9.0, 93.5)} <= within
     # Fine-tuned models that may be as good as the unpruned one, except the control.
     rows = [row for row in read_tsv(runs[0] / "compared.tsv") if float(row["p_value"]) >= 0.05]
     unsure = {(float(row["kept"]), float(row["bleu"])) for row in rows if "lam-0/" not in row["run"]}

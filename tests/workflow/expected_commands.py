@@ -328,6 +328,7 @@ MEASURED_IN = {
     "ablation": "ablation.dev.tsv",
     "optimal": "importance.tsv",
     "random1": "",
+    "stratified1": "importance.tsv",
 }
 """Inputs of the choices of `far`: measures of the unpruned model, never on the test set."""
 CHOICES = {
@@ -336,7 +337,7 @@ CHOICES = {
         f"{method}-{budget}"
         for method in (
             *("example_layer", "signed", "ablation", "confidence", "lrp", "causal", "surgeon"),
-            *("optimal", "random1", "random2", "reversed"),
+            *("optimal", "random1", "random2", "stratified1", "stratified2", "reversed"),
         )
         for budget in (6, 9)
     ],

@@ -65,10 +65,10 @@ SWEEP = {
     "penalty_scratch_scopes": ["enc_self"],
     "trained_on_scopes": ["all"],
     "selection": {
-        "methods": ["token", "confidence", "lrp", "ablation", "optimal", "random"],
+        "methods": ["token", "confidence", "lrp", "ablation", "optimal", "random", "stratified"],
         "budgets": [48],
         "draws": 1,
-        "fine_tuned": {"methods": ["gates", "token", "lrp", "random", "dsp"], "budgets": [48]},
+        "fine_tuned": {"methods": ["gates", "token", "lrp", "random", "stratified", "dsp"], "budgets": [48]},
     },
 }
 PLANNED = {
@@ -395,7 +395,7 @@ def test_a_training_waits_for_the_subwords_of_train_and_dev_and_for_nothing_of_t
 
 def test_heads_are_chosen_from_measures_that_never_saw_the_test_set(jobs: list[Job]) -> None:
     choosing = [job for job in jobs if job.rule in ("selection", "chosen_heads") and "far" in job.whose["experiment"]]
-    assert len(choosing) == 2 + 2 * 3
+    assert len(choosing) == 2 + 2 * 4
     for job in choosing:
         files = " ".join(MEASURED_IN[choice.removesuffix("-48")] for choice in job.flags["targets"].split())
         read = {Path(path).name for path in job.inputs if path.startswith(job.flags["baseline"])}

@@ -179,7 +179,7 @@ def target_of(row: dict[str, str]) -> str:
 
 def test_the_other_tables_have_a_row_for_all_that_was_measured(tiny_run: Path) -> None:
     tables = {name: read_tsv(tiny_run / f"results/tables/table_{name}.tsv") for name in [*TABLES, "corpus"]}
-    heads, layers, choices = 3 * 2 * 2, 3 * 2, 2 * (9 + 2)
+    heads, layers, choices = 3 * 2 * 2, 3 * 2, 2 * (9 + 2 * 2)
     assert Counter(row["batch_sentences"] for row in tables["speed"]) == {"1": 5, "3": 5}
     assert sum(row["experiment"] == "tiny" for row in tables["michel_table1"]) == heads  # beside the paper's own rows
     assert len({(row["attention"], row["layer"], row["head"]) for row in tables["measures"]}) == heads

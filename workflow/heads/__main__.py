@@ -64,11 +64,11 @@ def run(words: list[str]) -> int:
     program = "heads" if Path(sys.argv[0]).name == "heads" else "python -m heads"
     stages = sorted(module.name for module in pkgutil.iter_modules(cli.__path__) if not module.name.startswith("_"))
     if words[:1] == [STAGE]:
-        words, told = words[1:], {"stages of the workflow": tuple(sorted({*stages} - {*FOR_PEOPLE}))}
+        words, wanted = words[1:], {"stages of the workflow": tuple(sorted({*stages} - {*FOR_PEOPLE}))}
     else:
-        told = GROUPS
+        wanted = GROUPS
     # Every job of the workflow passes here, so the commands are read for help only when it is shown.
-    listed = _commands(told) if words[:1] in ([], ["-h"], ["--help"]) else ""
+    listed = _commands(wanted) if words[:1] in ([], ["-h"], ["--help"]) else ""
     parser = argparse.ArgumentParser(
         prog=program, description=listed, allow_abbrev=False, formatter_class=argparse.RawDescriptionHelpFormatter
     )

@@ -116,10 +116,10 @@ def measurable(
             f"{treebank.name}: {unknown:.0%} of the subwords of its sentences are unknown to the vocabulary, more than "
             f"{MOST_UNKNOWN:.0%}: give a treebank in the source language."
         )
-    told = [f"{counts['aligned_words']} of {counts['tree_words']} words are aligned with subwords"]
+    counted = [f"{counts['aligned_words']} of {counts['tree_words']} words are aligned with subwords"]
     if len(kept) != counts["sentences"]:
-        told.append(f"{len(kept)} of {counts['sentences']} sentences measured; left out: {reasons}")
-    for sentence in (*told, *missing_relations(kept, settings.relations)):
+        counted.append(f"{len(kept)} of {counts['sentences']} sentences measured; left out: {reasons}")
+    for sentence in (*counted, *missing_relations(kept, settings.relations)):
         print(f"{treebank.name}: {sentence}", file=sys.stderr)
     return kept, counts
 

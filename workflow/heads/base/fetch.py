@@ -92,11 +92,11 @@ def state_path(part: Path) -> Path:
 def remembered(url: str, part: Path) -> dict[str, Any] | None:
     """What the server said when a partial download of this URL began, if that can be resumed."""
     try:
-        told: dict[str, Any] = read_json(state_path(part))
-        usable = told["url"] == url and (told["etag"] or told["last_modified"] or told["length"] is not None)
+        state: dict[str, Any] = read_json(state_path(part))
+        usable = state["url"] == url and (state["etag"] or state["last_modified"] or state["length"] is not None)
     except (UserError, TypeError, LookupError):
         return None
-    return told if usable and size_of(part) > 0 else None
+    return state if usable and size_of(part) > 0 else None
 
 
 def download_rest(url: str, part: Path, timeout_seconds: float) -> bool:

@@ -1,6 +1,6 @@
 """Keep the results of a finished experiment: its rows of every table, a few figures, and how they were made.
 
-Called in the folder where Snakemake ran, whose metadata and logs tell which job made each file.
+Called in the folder where Snakemake ran, whose metadata and logs say which job made each file.
 """
 
 import base64
@@ -205,7 +205,7 @@ def story(experiment: str, work: Sequence[Job], costs: Sequence[Mapping[str, Any
         f"# What was measured: {experiment}",
         "",
         "Written from the results by `python -m heads keep`. `tables/` holds this experiment's rows of every table and",
-        "`figures/` those that tell the story; captions of both are in [workflow/report](../../../workflow/report).",
+        "`figures/` those that the pages show; captions of both are in [workflow/report](../../../workflow/report).",
         "`settings.yaml` has the settings of each stage, `jobs.tsv` each rule's cost and first command.",
         "",
         "| | |",

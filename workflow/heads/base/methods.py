@@ -4,7 +4,12 @@ from collections.abc import Iterable, Mapping
 
 from heads.base.files import UserError
 
-RANDOM = "random"
+RANDOM, STRATIFIED = DRAWN = ("random", "stratified")
+"""Random choices, of all heads or within each kind of attention. Each has several draws: random1, random2 and so on."""
+
+LIKE = "example_layer"
+"""The method of which a stratified draw keeps as many heads of each kind of attention."""
+
 SURGEON = "surgeon"
 GRAMS = "grams.safetensors"
 """What the surgeon read of the outputs of all heads, by which the heads that stay make up for the others."""
@@ -26,11 +31,12 @@ MEASURED_IN = {
     "optimal": "importance.tsv",
     "reversed": "importance.tsv",
     RANDOM: "model.json",
+    STRATIFIED: "importance.tsv",
 }
 """The file of the unpruned model that each method reads. Importance has four forms, `_layer` divided by the l2 norm
 of the layer; `reversed` is the reverse of `example_layer`, the way of Michel et al. 2019, and `optimal` keeps the most
-importance, by sentence, that the limits allow; `lrp` uses absolute shares, see `heads.pruning.selection`. `random` has
-several draws: random1, random2 and so on; `surgeon` takes as many heads from each layer as move the answers least."""
+importance, by sentence, that the limits allow; `lrp` uses absolute shares, see `heads.pruning.selection`; `surgeon`
+takes as many heads from each layer as move the answers least."""
 
 
 def files_of(methods: Iterable[str]) -> list[str]:

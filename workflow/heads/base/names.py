@@ -87,7 +87,7 @@ TOKENISERS = (
     *(AUTO, "13a", "zh", "ja-mecab", "ko-mecab", "char", "intl", "none"),
     *("flores101", "flores200", "spm", "spBLEU-1K"),
 )
-"""The tokenisers that BLEU may be told to use: one of sacrebleu, or that for the script of the references."""
+"""The tokenisers that BLEU may use: one of sacrebleu, or that for the script of the references."""
 DEFAULT_TOKENISER = "13a"
 """sacrebleu's default, which names of BLEU leave unsaid."""
 FIDELITY = "BLEU (fidelity)"

@@ -1,4 +1,4 @@
-"""Files that stand in for those that a model needs: packed ones, and the pointers that Git LFS leaves in a clone."""
+"""Files in place of those that a model needs: packed ones, and the pointers that Git LFS leaves in a clone."""
 
 from collections.abc import Iterable
 from pathlib import Path

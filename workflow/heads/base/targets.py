@@ -2,7 +2,7 @@
 
 `lam-0.05` is the cost of an open head while gates are trained; `keep-12` the number of heads that gates are driven to
 keep, `keep-4-6-8` that of each kind of attention, and `keep-12-512` that of heads and of hidden units, if both have
-gates; `dsp-12` the number that gates of an exact number keep; `lrp-12` and `random2-12` the number that a measure
+gates; `dsp-12` the number that gates of an exact number keep; `lrp-12` and `random2-12` the number that a method
 keeps, the latter in the second draw. Imported by the Snakefile, so light.
 """
 
@@ -15,7 +15,7 @@ from decimal import Decimal
 from functools import total_ordering
 
 from heads.base.files import UserError
-from heads.base.methods import MEASURED_IN, RANDOM
+from heads.base.methods import DRAWN, MEASURED_IN, RANDOM, STRATIFIED
 from heads.base.names import ATTENTIONS, GATED_SCOPES
 
 PENALTY, DRIVEN, SUBSET = "lam", "keep", "dsp"
@@ -29,14 +29,14 @@ NUMBER = r"(?:0|[1-9][0-9]*)(?:\.[0-9]*[1-9])?"
 """One way to write each number, as `number_text` does: 0.05 and not .05, 0.050 or 5e-2."""
 
 GATED = rf"(?:{PENALTY}-{NUMBER}|{DRIVEN}-{COUNT}(?:-{COUNT}){{0,2}}|{SUBSET}-{COUNT})"
-CHOSEN = rf"(?:{'|'.join(name + COUNT * (name == RANDOM) for name in MEASURED_IN)})-{COUNT}"
+CHOSEN = rf"(?:{'|'.join(name + COUNT * (name in DRAWN) for name in MEASURED_IN)})-{COUNT}"
 ANY = rf"(?:{GATED}|{CHOSEN})"
 """Regular expressions without groups, for wildcards: targets by gates, by a measure, and both."""
 
 NAMES = {None: "target", True: "target of gates", False: "choice of heads"}
 WAYS = {
     True: f"{PENALTY}-0.05 with a number of at least 0, {DRIVEN}-12, {DRIVEN}-4-6-8 or {SUBSET}-12",
-    False: f"lrp-12 with a number and one of {', '.join(MEASURED_IN)}, {RANDOM} as {RANDOM}1",
+    False: f"lrp-12 with a number and one of {', '.join(MEASURED_IN)}, the last two as {RANDOM}1 and {STRATIFIED}1",
 }
 
 
@@ -74,9 +74,10 @@ class Target:
         word, _, rest = text.partition("-")
         if word == PENALTY:
             return cls(word, (Decimal(rest),))
-        draw = word.removeprefix(RANDOM) if word.startswith(RANDOM) else ""
+        method = next((name for name in DRAWN if word.startswith(name)), word)
+        draw = word.removeprefix(method)
         numbers = tuple(int(number) for number in rest.split("-"))
-        return cls(word.removesuffix(draw), numbers, int(draw) if draw else None)
+        return cls(method, numbers, int(draw) if draw else None)
 
     @classmethod
     def of_penalty(cls, penalty: Decimal | float | str) -> Target:

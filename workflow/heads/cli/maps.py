@@ -43,10 +43,10 @@ def run(arguments: argparse.Namespace) -> str:
     elif arguments.labels is None:
         raise UserError(f"{arguments.model} classifies: give the labels of its examples with --labels.")
     else:
-        examples, told = read_examples(arguments.sentences, arguments.labels)
+        examples, answers = read_examples(arguments.sentences, arguments.labels)
         labels, trees = Labels(arguments.target_bpe), arguments.trees
-        told = labels.named(told, arguments.labels)
-        result = maps_of_lines(model, source, labels, examples, told, trees, settings, search.batch_tokens)
+        answers = labels.named(answers, arguments.labels)
+        result = maps_of_lines(model, source, labels, examples, answers, trees, settings, search.batch_tokens)
     if not result:
         wanted = f"{settings.min_words} to {settings.max_words} words"
         print(f"{arguments.sentences}: no sentence has {wanted}, so the file of maps stays empty", file=sys.stderr)

@@ -15,7 +15,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the flags."""
     parser.add_argument("--cores", default="2", help="cores for Snakemake")
     parser.add_argument(
-        "--expect", metavar="EXPERIMENT", help="first time a few of its updates, to tell how long it takes"
+        "--expect", metavar="EXPERIMENT", help="first time a few of its updates, to say how long it takes"
     )
     parser.add_argument("--needs-gpu", action="store_true", help="end with one sentence if there is no GPU")
     parser.add_argument("--alone", type=int, default=1, help="threads of the baseline, which is trained alone")

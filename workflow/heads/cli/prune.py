@@ -37,12 +37,13 @@ from heads.translation.text_scores import tokeniser_of
 
 SENTENCES = {GATES: 20000, SURGEON: 10000}
 """The most sentences to use."""
+TEXT = "text to read, one sentence or example per line; a tenth is held out, half to choose by and half to report on"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the flags."""
     add_model_argument(parser)
-    parser.add_argument("text", type=Path, help="text to read, one sentence or example per line; a tenth is held out")
+    parser.add_argument("text", type=Path, help=TEXT)
     what = "folder to write, with a page beside it"
     add_output_argument(parser, "-o", "--output", what=what, kind=NEW_FOLDER, beside=page_beside)
     size = parser.add_mutually_exclusive_group()
@@ -61,7 +62,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     ways = "surgeon, in closed form before any training; or gates, while the model trains (surgeon)"
     parser.add_argument("--by", choices=WAYS, default=SURGEON, help=ways)
-    long = f"minutes of fine-tuning towards the probabilities that the whole model gives; 0: none ({MINUTES:g})"
+    long = f"minutes of fine-tuning by knowledge distillation from the whole model; 0: none ({MINUTES:g})"
     parser.add_argument("--minutes", type=float, help=long)
     add_quantization_argument(parser)
     add_labels_argument(parser)

@@ -73,7 +73,7 @@ Budgets = Annotated[
     EachOnce,
 ]
 IMPORTANCE = ("example", "token", "batch", "signed")
-OTHER_METHODS = ("ablation", "confidence", "lrp", "surgeon", "optimal", "random", "reversed")
+OTHER_METHODS = ("ablation", "confidence", "lrp", "surgeon", "optimal", "random", "stratified", "reversed")
 LAMBDAS = (0.0003, 0.001, 0.002, 0.003, 0.005, 0.01, 0.02)
 
 
@@ -94,14 +94,14 @@ class ChoiceSettings(Closed):
         (*(f"{form}{end}" for form in IMPORTANCE for end in ("", "_layer")), *OTHER_METHODS),
         "Importance of Michel et al. 2019 by sentence (example, as in the paper), token, batch or signed, each also "
         "divided by the norm of its layer; BLEU lost when masked alone; confidence; LRP by absolute shares of its "
-        "first rule; causal gates; surgeon: heads that make up for the others; optimal: most importance; random; "
-        "reversed example_layer",
+        "first rule; causal gates; surgeon: heads that make up for others; optimal: most importance; random; "
+        "stratified; reversed example_layer",
     )
     budgets: Budgets = setting(
         ("25%", "50%", "60%", "75%", "90%"),
         "OURS: heads to keep, such as 12 or a share, rounded; raised to what optimal must keep if that is compared",
     )
-    draws: Count = setting(5, "of random")
+    draws: Count = setting(5, "of random, and of stratified: of each kind as many as example_layer")
     fine_tuned: FineTunedSettings = section_of(
         FineTunedSettings,
         "Heads also cut out and fine-tuned for as long as gates; gates and dsp first choose in a training of their own",

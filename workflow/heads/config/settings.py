@@ -43,7 +43,7 @@ STAGE_SECTIONS: dict[str, tuple[str, ...]] = {
 }
 """The sections of an experiment that each stage gets; a change in any other section does not rerun it."""
 WITH_BLEU = ("score", "ablation", "masking_curve", "checkpoints", "masked", "compared")
-"""Stages that are told the tokeniser of BLEU, if an experiment names one."""
+"""Stages that are given the tokeniser of BLEU, if an experiment names one."""
 OF_IMPORTS = (
     *("pretrained", "fine_tuning_updates", "decoder", "new_weights_rate", "labels", "prefix"),
     *("source_language", "target_language"),

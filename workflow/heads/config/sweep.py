@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from decimal import ROUND_HALF_UP, Decimal
 from typing import Any
 
-from heads.base.methods import RANDOM
+from heads.base.methods import DRAWN
 from heads.base.names import SCOPES
 from heads.base.targets import CONTROL, Target
 
@@ -25,8 +25,8 @@ def choices(experiment: Mapping[str, Any], *, fine_tuned: bool) -> list[Target]:
     """The choices of heads to compare, such as `random2-12`: those scored masked, or those to fine-tune."""
     whole = experiment["sweep"]["selection"]
     sweep = whole["fine_tuned"] if fine_tuned else whole
-    draws = [f"{RANDOM}{number}" for number in range(1, whole["draws"] + 1)]
-    names = [name for method in sweep["methods"] for name in (draws if method == RANDOM else [method])]
+    draws = {method: [f"{method}{number}" for number in range(1, whole["draws"] + 1)] for method in DRAWN}
+    names = [name for method in sweep["methods"] for name in draws.get(method, [method])]
     return [Target.of_choice(name, budget) for name in names for budget in sweep["budgets"]]
 
 

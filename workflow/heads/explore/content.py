@@ -46,6 +46,7 @@ import pandas as pd
 
 from heads.analysis.attention_maps import packed
 from heads.base.files import UserError
+from heads.base.methods import DRAWN
 from heads.base.names import (
     ACCURACY,
     BLEU,
@@ -216,7 +217,7 @@ def _chosen(table: pd.DataFrame) -> list[Record]:
         if row["treatment"] not in ("masked", "trained on") or Target.parse(str(row["target"])).hard_concrete:
             continue
         folder = "" if row["treatment"] == "masked" else f"selected/all/{row['target']}/seed-{row['seed']}"
-        chosen = "random" if row["method"] == "random" else "other choices"
+        chosen = "random" if row["method"] in DRAWN else "other choices"
         points.append({
             "run": folder, "series": f"{chosen}, {row['treatment']}", "name": f"{row['target']}, {row['treatment']}",
             "scope": "all", "kept": int(row["kept"]), "of": int(row["of"]), "score": number(row["score"]),

@@ -7,7 +7,7 @@ import pandas as pd
 import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter, PercentFormatter
+from matplotlib.ticker import LogLocator, MaxNLocator, MultipleLocator, NullFormatter, PercentFormatter
 
 from heads.base.names import ATTENTION_LABELS, ATTENTIONS
 from heads.figures.style import (
@@ -149,7 +149,7 @@ def score_scratch(frames: Frames, paper: pd.DataFrame, experiment: str) -> Figur
 
 
 def scratch_curves(frames: Frames, experiment: str) -> Figure:
-    """Dev curves of models from scratch, with level lines for the unpruned model and pruned ones of the same heads."""
+    """Dev curves of models from scratch, with levels of the unpruned model and of the same heads pruned."""
     rows, curves = scratch_curve_table(frames), curves_of(frames)
     rows = rows[rows["seed"] == rows["seed"].min()].sort_values("heads", ascending=False)
     title = f"When training from scratch catches up: “{experiment}”{seed_note(frames['train.jsonl'])}"
@@ -159,11 +159,13 @@ def scratch_curves(frames: Frames, experiment: str) -> Figure:
         each.set(xlabel="updates from scratch", ylabel=CURVE_LABELS[score])
         panel(each, letter, CURVE_LABELS[score].split(",")[0])
         for row, colour in zip(rows.to_dict("records"), colours, strict=True):
-            curve = curves[row["experiment"], "scratch", row["scope"], "", row["lam"], row["keep"], row["seed"]]
+            run = row["scope"], "", row["lam"], row["keep"], row["seed"]
+            curve = curves[row["experiment"], "scratch", *run]
+            levelled = "fine-tuned" if (row["experiment"], "selected", *run) in curves else "pruned"
             if curve[score].notna().any():
                 own = f"{row['heads']} heads"
                 each.plot(curve["update"], curve[score], color=colour, label=f"{own}, from scratch")
-                _level(each, row[f"{score}_pruned"], color=colour, linestyle="--", label=f"{own}, pruned")
+                _level(each, row[f"{score}_pruned"], color=colour, linestyle="--", label=f"{own}, {levelled}")
         if each.lines:
             _level(each, rows[f"{score}_unpruned"].iloc[0], color=OURS, linestyle=":", label="unpruned")
         else:
@@ -183,26 +185,28 @@ def _level(axes: Axes, value: float, **style: Any) -> None:
 
 
 def heads_by_type(frames: Frames, paper: pd.DataFrame, experiment: str) -> Figure:
-    """Heads left of each kind of attention against heads pruned; beside it, the paper's WMT models."""
+    """Percent left of each kind of attention against percent of all heads pruned; beside it, the paper's WMT models."""
     runs = heads_left(frames["model.json"])
     ours = _from_unpruned_on(runs.assign(pruned=runs["of"] - runs["total"]))
-    theirs = paper[paper["corpus"] == "WMT"].assign(seed=0, target=paper["pruned"])
+    # The paper's models have as many heads of each kind.
+    counts = {original(kind): paper["of"] // len(ATTENTIONS) for kind in ATTENTIONS}
+    theirs = paper[paper["corpus"] == "WMT"].assign(seed=0, target=paper["pruned"], **counts)
     title = f"Which kind of attention loses its heads, experiment “{experiment}”{spread_note(runs)}"
     figure, (axes,) = new_figure(2.6, title, ncols=2)
-    for each, models in zip(axes, (ours, theirs), strict=True):
-        most = int(models["of"].max())
-        own = [*map(original, ATTENTIONS)]
-        counted = {*own} <= {*models}
-        for attention in ATTENTIONS:
-            if counted and not models[original(attention)].any():
-                continue
-            style = {"color": TYPE_COLOURS[attention], "marker": TYPE_MARKERS[attention]}
-            mean_line(each, models, "pruned", attention, label=ATTENTION_LABELS[attention], **style)
-        of_kind = int(models[own].max(axis=None)) if counted else most // len(ATTENTIONS)
-        each.set(xlabel=f"heads pruned, of {most}", ylabel=f"heads left, of {of_kind}")
-        _from_zero(each, most, of_kind)
-    panel(axes[0], "a", "this experiment")
-    panel(axes[1], "b", "paper, WMT (Fig 9)")
+    sources = {"this experiment": ours, "paper, WMT (Fig 9)": theirs}
+    for each, letter, (source, models) in zip(axes, "ab", sources.items(), strict=True):
+        of = {kind: int(models[original(kind)].max()) for kind in ATTENTIONS}
+        gone = models.assign(pruned=100 * models["pruned"] / models["of"])
+        for kind in filter(of.get, ATTENTIONS):
+            left = gone.assign(left=100 * gone[kind] / of[kind])
+            style = {"color": TYPE_COLOURS[kind], "marker": TYPE_MARKERS[kind]}
+            mean_line(each, left, "pruned", "left", label=ATTENTION_LABELS[kind], **style)
+        each.set(xlabel=f"heads pruned, of all {sum(of.values())}", ylabel="heads left, of each kind")
+        _from_zero(each, 100, 100)
+        for axis in (each.xaxis, each.yaxis):
+            axis.set_major_locator(MultipleLocator(20))
+            axis.set_major_formatter(PercentFormatter(100))
+        panel(each, letter, f"{source}: {', '.join(str(number) for number in of.values() if number)} heads")
     shared_legend(figure, list(axes), columns=3)
     return figure
 

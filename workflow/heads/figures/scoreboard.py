@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from html import escape
 from textwrap import wrap
 from typing import Any
 
@@ -46,6 +47,24 @@ OTHERWISE = Look("#FFFFFF", "*", "of these another reading of relevance says oth
 """The mark beside a verdict that depends on how relevance is read."""
 
 CONDITIONS = {"above": ">", "at least": "≥", "at most": "≤", "all": "all"}
+
+PAGE = """<!doctype html>
+<html lang="en"><meta charset="utf-8"><title>What the papers claim, and what was found</title>
+<style>
+body {{font: 14px sans-serif; margin: 1em}} table {{border-collapse: collapse}} ul {{list-style: none; padding: 0}}
+th, td {{padding: 3px 6px; border: 1px solid #FFFFFF; text-align: left; white-space: nowrap}}
+th {{position: sticky; top: 0; background: #FFFFFF; vertical-align: bottom; white-space: normal}}
+td:first-child {{white-space: normal; min-width: 18em}} li {{margin: 2px}} li span {{padding: 2px 6px}}
+.topic td {{border-top: 1px solid #C8C8C8; padding-top: 10px; font-weight: bold}}
+{colours}</style>
+<h1>What the papers claim, and what was found</h1>
+<ul>{legend}</ul>
+<table>
+{lines}
+</table>
+</html>
+"""
+"""The page around legend and rows."""
 
 ROW, TOPIC_WIDTH, NAME_WIDTH, NUMBER_WIDTH = 0.132, 1.12, 2.72, 0.56
 """Row height and column widths in inches; NUMBER_WIDTH is for the paper's number and for the condition."""
@@ -129,17 +148,11 @@ class Sheet:
         for number, row in enumerate(rows.to_dict("records")):
             middle = top + (number + 0.5) * ROW
             axes.text(MARGIN + TOPIC_WIDTH, middle, str(row["name"]), **SMALL)
-            number_of = figure_of(row["paper"], row["paper_of"])
+            number_of, condition = stated_in(row)
             axes.text(self.cells_from - 1.5 * NUMBER_WIDTH, middle, number_of, ha="center", **SMALL)
-            condition = f"{CONDITIONS[row['holds_if']]} {figure_of(row['limit'])}".strip()
             axes.text(self.cells_from - 0.5 * NUMBER_WIDTH, middle, condition, ha="center", color="#666666", **SMALL)
             for experiment, place in zip(self.experiments, self._middles(), strict=True):
-                verdict = row[f"verdict_{experiment}"] or ""
-                found = figure_of(row[f"ours_{experiment}"], row[f"of_{experiment}"]) if verdict else ""
-                look = LOOKS[verdict]
-                if row[f"other_readings_{experiment}"]:
-                    look = replace(look, sign=look.sign + OTHERWISE.sign)
-                self._cell(axes, place, middle, look, found)
+                self._cell(axes, place, middle, *found_in(row, experiment))
 
     def _cell(self, axes: Axes, x: float, y: float, look: Look, text: str) -> None:
         corner, size = (x - 0.5 * self.cell + 0.02, y - 0.46 * ROW), (self.cell - 0.04, 0.92 * ROW)
@@ -169,6 +182,45 @@ class Sheet:
         lines += [f"without {ours} of ours"] if ours else []
         for number, line in enumerate(lines):
             axes.text(MARGIN, top + (number + 0.8) * ROW, line, fontstyle="italic", color="#444444", **SMALL)
+
+
+def stated_in(row: Mapping[str, Any]) -> tuple[str, str]:
+    """The paper's number of a claim, and the condition under which the claim holds."""
+    return figure_of(row["paper"], row["paper_of"]), f"{CONDITIONS[row['holds_if']]} {figure_of(row['limit'])}".strip()
+
+
+def found_in(row: Mapping[str, Any], experiment: str) -> tuple[Look, str]:
+    """How the verdict of a claim in an experiment is shown, and our number."""
+    look = LOOKS[row[f"verdict_{experiment}"] or ""]
+    found = figure_of(row[f"ours_{experiment}"], row[f"of_{experiment}"]) if row[f"verdict_{experiment}"] else ""
+    return replace(look, sign=look.sign + OTHERWISE.sign) if row[f"other_readings_{experiment}"] else look, found
+
+
+def page_of(board: pd.DataFrame) -> str:
+    """A scoreboard as one HTML page that needs no network; the words of a claim are shown under the pointer."""
+    experiments = experiments_of(board)
+    headers = "".join(f"<th>{escape(name)}</th>" for name in experiments)
+    lines = [f"<tr><th>claim</th><th>paper</th><th>holds if</th>{headers}</tr>"]
+    for (study, topic), claims in board.groupby(["study", "topic"], sort=False):
+        title = escape(f"{study}: {topic}")
+        lines.append(f'<tr class="topic"><td colspan="{3 + len(experiments)}">{title}</td></tr>')
+        for row in claims.to_dict("records"):
+            words = escape(f"{row['claim']}; {row['measure']}; {row['source']}")
+            paper, condition = map(escape, stated_in(row))
+            name = f'<td title="{words}">{escape(row["name"])}</td><td>{paper}</td><td>{condition}</td>'
+            lines.append(f"<tr>{name}{''.join(_cell_of(*found_in(row, one)) for one in experiments)}</tr>")
+    looks = [*LOOKS.values(), OTHERWISE]
+    legend = "".join(f"<li>{_cell_of(look, look.meaning, 'span')}</li>" for look in looks)
+    colours = "".join(f".{_class_of(look)} {{background: {look.colour}; color: {look.ink}}}\n" for look in looks)
+    return PAGE.format(legend=legend, colours=colours, lines="\n".join(lines))
+
+
+def _class_of(look: Look) -> str:
+    return f"c{look.colour.removeprefix('#')}"
+
+
+def _cell_of(look: Look, text: str, tag: str = "td") -> str:
+    return f'<{tag} class="{_class_of(look)}">{look.sign} {escape(text)}</{tag}>'
 
 
 def _lines(axes: Axes, x: float, bottom: float, lines: list[str], **style: Any) -> None:

@@ -9,6 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
+from heads.base.methods import DRAWN, RANDOM, STRATIFIED
 from heads.figures.style import new_figure, panel, score_name, shared_legend, spread_note
 from heads.tables.labels import MINUS
 from heads.tables.reading import Frames
@@ -36,7 +37,13 @@ STYLES: dict[str, tuple[str, dict[str, Any]]] = {
     "lrp": ("LRP", {**THIN, "color": "#56B4E9", "marker": "X"}),
     "reversed": ("importance reversed", {**THIN, "color": "#555555", "marker": "x", "linestyle": (0, (1, 1.5))}),
 }
-"""Label and style of each method except random, which is drawn as a band."""
+"""Label and style of each method that is not drawn at random."""
+
+BANDS: dict[str, tuple[str, str, dict[str, Any]]] = {
+    RANDOM: ("random", "#777777", {"color": "black", "linestyle": (0, (5, 1.5))}),
+    STRATIFIED: ("random within kinds", "#2E7D32", {"color": "#2E7D32", "linestyle": (0, (3, 1, 1, 1))}),
+}
+"""Label, colour of band and marks, and style of the mean, for each way to draw heads at random."""
 
 OWN: dict[str, tuple[str, dict[str, Any]]] = {
     "gates": ("gates, own training", {**THIN, "color": "#0072B2", "marker": "o", "linestyle": (0, (1, 1.5))}),
@@ -48,9 +55,16 @@ OWN: dict[str, tuple[str, dict[str, Any]]] = {
 WORDS = {"gates": "gates", "dsp": "subset pruning", "example_layer": "importance"}
 """Names of methods in a sentence; all others use their label."""
 
+BESIDE = {
+    RANDOM: "BLEU above the mean of {draws:.0f} random choices fine-tuned alike, with its 95 % interval against one "
+    "more draw and the number of draws below",
+    STRATIFIED: "Beside {draws:.0f} random choices with as many heads of each kind of attention",
+}
+"""How a sentence begins, by the way that heads were drawn."""
+
 
 def selection(frames: Frames, experiment: str) -> Figure:
-    """Scores against heads kept: a line for each method, a band for random choices; left masked, right fine-tuned."""
+    """Scores against heads kept: a line for each method, a band for each way to draw; left masked, right fine-tuned."""
     table, score = selection_table(frames), score_name(frames)
     title = f"Ways to choose the heads that stay, experiment “{experiment}”{spread_note(table)}"
     sentence = textwrap.fill(verdict(table).replace("BLEU", score), 118)
@@ -60,7 +74,8 @@ def selection(frames: Frames, experiment: str) -> Figure:
     treatments = (table[table["treatment"] == MASKED], table[table["treatment"] == TRAINED_ON])
     for each, rows in zip(axes, treatments, strict=True):
         _levels(each, rows, float(table["score_baseline"].mean()))
-        _band(each, rows[rows["method"] == "random"])
+        for drawn in DRAWN:
+            _band(each, rows[rows["method"] == drawn], *BANDS[drawn])
         for method, (label, style) in STYLES.items():
             _line(each, rows[rows["method"] == method], label.replace("BLEU", score), style)
         most = int(table["of"].max()) if len(table) else 1
@@ -78,32 +93,36 @@ def selection(frames: Frames, experiment: str) -> Figure:
 
 
 def verdict(table: pd.DataFrame) -> str:
-    """A sentence on how much better chosen heads do than random ones fine-tuned alike, from a `selection_table`.
+    """How much better chosen heads do than random ones fine-tuned alike, from a `selection_table`, in sentences.
 
     With several seeds, differences and the ends of their intervals are averaged.
     """
-    rivals = table[(table["treatment"] == TRAINED_ON) & table["random_draws"].notna()]
-    rivals = rivals[~rivals["method"].isin(["reversed", "control"])]
-    if rivals.empty:
+    rivals = table[(table["treatment"] == TRAINED_ON) & ~table["method"].isin(["reversed", "control"])]
+    found = [_beside(rivals, drawn, what) for drawn, what in BESIDE.items() if rivals[f"{drawn}_draws"].notna().any()]
+    if not found:
         return "Whether chosen heads do better than random ones was not measured: none were fine-tuned beside draws."
-    columns = ["score_minus_random_mean", "score_minus_random_low", "score_minus_random_high", "draws_below"]
+    return " ".join(found)
+
+
+def _beside(rivals: pd.DataFrame, drawn: str, what: str) -> str:
+    """The differences of all methods from one way to draw heads, described by what its sentence begins with."""
+    rivals = rivals[rivals[f"{drawn}_draws"].notna()]
+    below = "draws_below" if drawn == RANDOM else f"{drawn}_draws_below"
+    columns = [*(f"score_minus_{drawn}_{end}" for end in ("mean", "low", "high")), below]
     means = rivals.groupby(["kept", "method"])[columns].mean()
-    draws = rivals["random_draws"].min()
     parts = []
     for kept in sorted(set(rivals["kept"]), reverse=True):
         found = means.loc[kept]
         named = [
-            f"{WORDS.get(name, label)} {_points(gain)} ({_points(low)} to {_points(high)}, above {below:g})"
+            f"{WORDS.get(name, label)} {_points(gain)} ({_points(low)} to {_points(high)}, above {above:g})"
             for name, (label, _) in STYLES.items()
             if name in found.index
-            for gain, low, high, below in [found.loc[name]]
+            for gain, low, high, above in [found.loc[name]]
         ]
         parts.append(f"at {kept:.0f} heads {', '.join(named)}")
-    better = int((means["score_minus_random_low"] > 0).sum())
-    return (
-        f"BLEU above the mean of {draws:.0f} random choices fine-tuned alike, with its 95 % interval against one more "
-        f"draw and the number of draws below: {'; '.join(parts)}. {better} of {len(means)} intervals lie above zero."
-    )
+    better = int((means[f"score_minus_{drawn}_low"] > 0).sum())
+    said = what.format(draws=rivals[f"{drawn}_draws"].min())
+    return f"{said}: {'; '.join(parts)}. {better} of {len(means)} intervals lie above zero."
 
 
 def _points(gain: float) -> str:
@@ -127,18 +146,18 @@ def _levels(axes: Axes, rows: pd.DataFrame, unpruned: float) -> None:
         axes.axhline(control.mean(), linestyle=(0, (4, 2)), label="control, all heads fine-tuned", **style)
 
 
-def _band(axes: Axes, rows: pd.DataFrame) -> None:
+def _band(axes: Axes, rows: pd.DataFrame, name: str, color: str, style: dict[str, Any]) -> None:
     if rows.empty:
         return
     by_number = rows.groupby("kept", as_index=False)
     low, mean, high = (with_start(rows, by_number["score"].agg(how)) for how in ("min", "mean", "max"))
     draws = int(rows["draw"].nunique())
     axes.fill_between(
-        mean["kept"], low["score"], high["score"], color="#BBBBBB", alpha=0.45, linewidth=0, zorder=1,
-        label=f"random, {draws} draws",
+        mean["kept"], low["score"], high["score"], color=color, alpha=0.22, linewidth=0, zorder=1,
+        label=f"{name}, {draws} draws",
     )  # fmt: skip
-    axes.plot(mean["kept"], mean["score"], color="black", linestyle=(0, (5, 1.5)), zorder=4, label="random, mean")
-    _marks(axes, rows, {"color": "#777777", "marker": ".", "markersize": 4, "zorder": 2})
+    axes.plot(mean["kept"], mean["score"], **style, zorder=4, label=f"{name}, mean")
+    _marks(axes, rows, {"color": color, "marker": ".", "markersize": 4, "zorder": 2})
 
 
 def _line(axes: Axes, rows: pd.DataFrame, label: str, style: dict[str, Any]) -> None:

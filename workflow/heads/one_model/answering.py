@@ -72,8 +72,8 @@ def references_named(
     labels = opened(vocabulary_folder(folder) / VOCABULARIES[1])
     if not isinstance(labels, Labels):
         return references
-    told = [number for number, sentence in enumerate(sentences, 1) if sentence.strip()]
-    named = dict(zip(told, labels.named((references[number - 1] for number in told), origin, told), strict=True))
+    filled = [number for number, sentence in enumerate(sentences, 1) if sentence.strip()]
+    named = dict(zip(filled, labels.named((references[number - 1] for number in filled), origin, filled), strict=True))
     return [named.get(number, line) for number, line in enumerate(references, 1)]
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from heads.base.files import UserError, read_tsv
-from heads.base.methods import MEASURED_IN, SURGEON, files_of, least_of
+from heads.base.methods import LIKE, MEASURED_IN, STRATIFIED, SURGEON, files_of, least_of
 from heads.base.names import ATTENTIONS, HEAD
 from heads.base.targets import Target
 from heads.model.shape import Head, Place, shape_of
@@ -46,7 +46,7 @@ def read_measured(baseline: Path, targets: Sequence[Target]) -> Measured:
 
 
 def scores_of(name: str, measured: Measured) -> dict[Head, float]:
-    """The score of each head by a method other than `random` and `surgeon`; the best has the highest score.
+    """The score of each head by a method that is not drawn, nor `surgeon`; the best has the highest score.
 
     Single-head ablation ranks by the score lost on the dev set. LRP ranks by `relevance_absolute` of the first rule,
     not by the signed share of the paper, whose order a few steps decide. The signed form of importance ranks highest
@@ -86,7 +86,8 @@ def choose(target: Target, measured: Measured, at_least: Mapping[str, int]) -> l
     method, (budget,) = target.method, target.budgets
     try:
         if target.draw is not None:
-            return keep_best(random_scores(measured.heads, target.draw), budget)
+            drawn = random_scores(measured.heads, target.draw)
+            return keep_within_kinds(drawn, measured, budget) if method == STRATIFIED else keep_best(drawn, budget)
         if method == SURGEON:
             return keep_rungs(measured, budget)
         scores = scores_of(method, measured)
@@ -210,6 +211,16 @@ def keep_best(scores: Scores, budget: int) -> list[Head]:
     """The `budget` best heads, in table order. Raises UserError if there are fewer heads."""
     check_budget(budget, len(scores))
     return sorted(ranked(scores)[:budget], key=place)
+
+
+def keep_within_kinds(scores: Scores, measured: Measured, budget: int) -> list[Head]:
+    """The best heads of each kind of attention, as many of each as LIKE keeps of `budget`, in table order.
+
+    Raises UserError if there are fewer heads, or one was not measured.
+    """
+    numbers = Counter(kind for kind, _, _ in keep_best(scores_of(LIKE, measured), budget))
+    of_kinds = ({head: score for head, score in scores.items() if head[0] == kind} for kind in ATTENTIONS)
+    return [head for kind, own in zip(ATTENTIONS, of_kinds, strict=True) for head in keep_best(own, numbers[kind])]
 
 
 def check_budget(budget: int, heads: int) -> None:

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 
+from heads.base.methods import DRAWN, LIKE, RANDOM, STRATIFIED
 from heads.base.runs import Run
 from heads.base.targets import BY_GATES, PENALTY, Target
 from heads.tables.reading import Frames
@@ -13,6 +14,8 @@ COLUMNS = (
     *("score", "score_baseline", "score_minus_baseline", "score_control", "score_minus_control", "p_value"),
     *("random_draws", "draws_below", "score_random_mean"),
     *("score_minus_random_mean", "score_minus_random_low", "score_minus_random_high"),
+    *("stratified_draws", "stratified_draws_below", "score_stratified_mean"),
+    *("score_minus_stratified_mean", "score_minus_stratified_low", "score_minus_stratified_high"),
 )
 GROUP = ["experiment", "seed", "kept", "treatment", "updates"]
 """Columns that a row has in common with the random draws that it is compared with."""
@@ -36,7 +39,8 @@ def selection_table(frames: Frames) -> pd.DataFrame:
     """A row with COLUMNS for every choice of heads and seed.
 
     The p-value is from permutations against the unpruned model. Each row is compared with the control and the random
-    choices of the same treatment and number of updates.
+    choices of the same treatment and number of updates; stratified choices have as many heads of each kind of attention
+    as LIKE and are compared with it alone.
     """
     masked = frames["masked.tsv"].assign(updates=0, treatment=MASKED)
     compared = frames["compared.tsv"]
@@ -52,7 +56,9 @@ def selection_table(frames: Frames) -> pd.DataFrame:
     table["draw"] = pd.Series([target.draw for target in targets], dtype=float)
     table = table.rename(columns={"score_change": "score_minus_baseline"})
     table["score_baseline"] = table["score"] - table["score_minus_baseline"]
-    return with_random(with_control(table))[list(COLUMNS)]
+    table = with_draws(with_control(table), RANDOM, ~table["method"].isin(DRAWN))
+    table = with_draws(table, STRATIFIED, table["method"] == LIKE)
+    return table.rename(columns={"random_draws_below": "draws_below"})[list(COLUMNS)]
 
 
 def with_control(table: pd.DataFrame) -> pd.DataFrame:
@@ -63,30 +69,29 @@ def with_control(table: pd.DataFrame) -> pd.DataFrame:
     return merged.assign(score_minus_control=merged["score"] - merged["score_control"])
 
 
-def with_random(table: pd.DataFrame) -> pd.DataFrame:
-    """Add the scores of random choices of as many heads; empty if there are none, and in rows of random choices.
+def with_draws(table: pd.DataFrame, drawn: str, compared: pd.Series) -> pd.DataFrame:
+    """Add the scores of as many heads drawn by one method of DRAWN; empty where there are none.
 
-    `draws_below` is the number of draws that a row exceeds. The interval is of the difference from one more draw, by
-    Student's t over the existing ones: a row is itself one choice and one training, so exceeding the mean is not
-    enough. Test sentences are not treated as random.
+    compared: the rows that draws are compared with; the others stay empty. `draws_below` is the number of draws that a
+    row exceeds. The interval is of the difference from one more draw, by Student's t over the existing ones: a row is
+    itself one choice and one training, so exceeding the mean is not enough. Test sentences are not treated as random.
     """
-    random = table[table["method"] == "random"]
-    draws = random.groupby(GROUP)["score"].agg(["size", "mean", "std"]).reset_index()
-    scores = random.groupby(GROUP)["score"].apply(list).rename("scores").reset_index()
-    merged = table.merge(draws, on=GROUP, how="left").merge(scores, on=GROUP, how="left")
-    other = (merged["method"] != "random") & merged["size"].notna()
+    found = table[table["method"] == drawn].groupby(GROUP)["score"]
+    draws = found.agg(["size", "mean", "std"]).assign(scores=found.apply(list)).reset_index()
+    merged = table[GROUP].merge(draws, on=GROUP, how="left")
+    other = compared & merged["size"].notna()
     below = [
-        sum(draw < score for draw in found) if compared else None
-        for score, found, compared in zip(merged["score"], merged["scores"], other, strict=True)
+        sum(draw < score for draw in scores) if beside else None
+        for score, scores, beside in zip(table["score"], merged["scores"], other, strict=True)
     ]
-    gain = (merged["score"] - merged["mean"]).where(other)
+    gain = (table["score"] - merged["mean"]).where(other)
     quantiles = {size: t_quantile(int(size)) for size in draws["size"].unique()}
     margin = merged["std"] * np.sqrt(1 + 1 / merged["size"]) * merged["size"].map(quantiles)
-    return merged.assign(
-        random_draws=merged["size"].where(other),
-        draws_below=pd.Series(below, index=merged.index, dtype=float),
-        score_random_mean=merged["mean"].where(other),
-        score_minus_random_mean=gain,
-        score_minus_random_low=gain - margin,
-        score_minus_random_high=gain + margin,
-    )
+    return table.assign(**{
+        f"{drawn}_draws": merged["size"].where(other),
+        f"{drawn}_draws_below": pd.Series(below, index=merged.index, dtype=float),
+        f"score_{drawn}_mean": merged["mean"].where(other),
+        f"score_minus_{drawn}_mean": gain,
+        f"score_minus_{drawn}_low": gain - margin,
+        f"score_minus_{drawn}_high": gain + margin,
+    })  # fmt: skip

@@ -63,8 +63,8 @@ def _described(content: Mapping[str, Any]) -> Iterator[tuple[str, Added]]:
         yield str(one["content"]), Added(int(number), **_options(one))
 
 
-def _options(told: Mapping[str, Any]) -> dict[str, bool]:
-    return {key: bool(told[key]) for key in OPTIONS if key in told}
+def _options(described: Mapping[str, Any]) -> dict[str, bool]:
+    return {key: bool(described[key]) for key in OPTIONS if key in described}
 
 
 def described_token(name: str, one: Added) -> dict[str, Any]:
@@ -74,8 +74,8 @@ def described_token(name: str, one: Added) -> dict[str, Any]:
 
 def listed_in(content: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """The special subwords that a file lists without ids, in order, and what it says of each."""
-    told = content.get("additional_special_tokens") or content.get("extra_special_tokens") or ()
-    listed = [one if isinstance(one, dict) else {"content": str(one)} for one in told]
+    described = content.get("additional_special_tokens") or content.get("extra_special_tokens") or ()
+    listed = [one if isinstance(one, dict) else {"content": str(one)} for one in described]
     return {str(one["content"]): one for one in listed}
 
 

@@ -1,4 +1,4 @@
-"""Batches without padding, in which sentences follow one another, and how attention tells them apart.
+"""Batches without padding, in which sentences follow one another, and how attention keeps them apart.
 
 N source or target subwords, including the EOS of each sentence, of B sentences; L length of the longest; H heads of
 width E; P linear maps of the same states, such as keys and values.

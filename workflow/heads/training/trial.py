@@ -31,7 +31,7 @@ SENTENCES, SHORTEST, LONGEST = 4000, 8, 20
 UPDATES = 3
 """The first of which also reserves memory, and does not count."""
 MOST_TOKENS = 1024
-"""Source tokens of a timed update. How long a larger one takes is told by this many and half of them."""
+"""Source tokens of a timed update. How long a larger one takes follows from this many and half of them."""
 
 
 def random_pairs(bpe: BpeSettings, folder: Path, shortest: int = SHORTEST, longest: int = LONGEST) -> Pairs:

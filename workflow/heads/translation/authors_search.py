@@ -63,9 +63,9 @@ def searched_by_marian(model: Path) -> dict[str, Any]:
 
     With a beam, Marian's search ends as soon as as many hypotheses are finished as the beam is wide.
     """
-    path, told = decoding_of(model)
-    beam = told.get("beam-size", SEARCH["num_beams"])
-    exponent = told.get("normalize", 0 if "beam-size" in told else SEARCH["length_penalty"])
+    path, options = decoding_of(model)
+    beam = options.get("beam-size", SEARCH["num_beams"])
+    exponent = options.get("normalize", 0 if "beam-size" in options else SEARCH["length_penalty"])
     if not isinstance(beam, int) or isinstance(beam, bool) or beam < 1:
         raise UserError(f"{path}: beam-size is {beam!r}, which no search can use.")
     if not isinstance(exponent, int | float) or not math.isfinite(exponent):
@@ -75,8 +75,8 @@ def searched_by_marian(model: Path) -> dict[str, Any]:
 
 def unused_of_marian(model: Path) -> list[str]:
     """The settings beside a Marian model that change what its decoder finds, and that our search does not have."""
-    _, told = decoding_of(model)
-    return [f"{key} {_shown(told[key])}" for key in OF_MARIAN if told.get(key)]
+    _, options = decoding_of(model)
+    return [f"{key} {_shown(options[key])}" for key in OF_MARIAN if options.get(key)]
 
 
 def unused(generation: Mapping[str, Any], never: Collection[int], start: int | None, end: int) -> list[str]:

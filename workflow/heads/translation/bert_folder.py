@@ -115,11 +115,13 @@ def _word_pieces(folder: Path) -> dict[str, Any]:
     if kind != "WordPiece" or not isinstance(vocabulary, dict):
         raise UserError(f"{path} has a {kind} tokeniser, not the WordPiece of a BERT: copy it from the same model.")
     check_ids(path, vocabulary.values())
-    added, told = added_to(folder, WORD_PIECES), described.get("added_tokens") or []
+    added, entries = added_to(folder, WORD_PIECES), described.get("added_tokens") or []
     if path.name == VOCAB:  # a tokenizer.json has all of them itself
-        known = {one["content"] for one in told}
-        told += [{"id": one.number, **described_token(name, one)} for name, one in added.items() if name not in known]
-    return {**described, "added_tokens": told}
+        known = {one["content"] for one in entries}
+        entries += [
+            {"id": one.number, **described_token(name, one)} for name, one in added.items() if name not in known
+        ]
+    return {**described, "added_tokens": entries}
 
 
 def _of_words(folder: Path) -> dict[str, Any]:
@@ -164,8 +166,10 @@ def pooling_of(folder: Path) -> str:
     if Path(parts[0][1]).name:
         raise UserError(f"{folder} has its BERT in {parts[0][1]}: move the files from there to {folder}.")
     path = folder / Path(parts[1][1]).name / Path(POOLING).name
-    told = read_object(path)
-    ways = told.get(WAY) or [key.removeprefix(MODE) for key, on in told.items() if key.startswith(MODE) and on is True]
+    pooling = read_object(path)
+    ways = pooling.get(WAY) or [
+        key.removeprefix(MODE) for key, on in pooling.items() if key.startswith(MODE) and on is True
+    ]
     named = [OLDER.get(way, way) for way in ([ways] if isinstance(ways, str) else ways)] or [POOLINGS[0]]
     if len(named) > 1 or named[0] not in POOLINGS:
         known = ", ".join(POOLINGS)

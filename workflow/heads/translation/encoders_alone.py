@@ -108,14 +108,14 @@ def import_bert(pretrained: Path, out: Path, labels: Sequence[str] = ()) -> str:
     folder = read_bert(pretrained)
     embeds = not labels and CLASSIFIER in lacking(folder)
     model: Encoder = sentence_encoder_of_bert(folder) if embeds else model_of_bert(folder, labels)
-    told = not_used(passed_over(folder)) if embeds else drawn_anew(folder)
+    note = not_used(passed_over(folder)) if embeds else drawn_anew(folder)
     with new_folder(out) as stage:
         write_subwords_and_labels(folder, stage, EMBEDDING if embeds else labels_of(folder, labels))
         facts = {"experiment": "imported", "run": folder.path.resolve().name, "updates": 0, "total_updates": 0}
         save_folder(model, stage, facts, made_by())
-        use = "\n\n".join(filter(None, [FOLDER_USE, told]))
+        use = "\n\n".join(filter(None, [FOLDER_USE, note]))
         write_text(stage / "README.md", _page(model.shape, facts, Labels(stage / TARGET).words, use))
-    return told
+    return note
 
 
 def write_subwords_and_labels(folder: BertFolder, place: Path, labels: Sequence[str]) -> None:

@@ -202,14 +202,14 @@ def shape_of_bert(folder: BertFolder, labels: int) -> ModelShape:
 
 def _pruned(folder: BertFolder, heads: int) -> list[set[int]]:
     """The heads that each layer's matrices lack, by `pruned_heads`. Raises UserError if there are no such heads."""
-    told, layers = folder.config.get("pruned_heads") or {}, range(folder.config["num_hidden_layers"])
+    pruned, layers = folder.config.get("pruned_heads") or {}, range(folder.config["num_hidden_layers"])
     try:
-        gone = {int(layer): {*map(int, numbers)} for layer, numbers in told.items()}
+        gone = {int(layer): {*map(int, numbers)} for layer, numbers in pruned.items()}
     except (ValueError, TypeError, AttributeError):
         gone = {-1: set()}
     if not all(layer in layers and numbers <= {*range(heads)} for layer, numbers in gone.items()):
         raise UserError(
-            f"{folder.path / CONFIG}: pruned_heads is {told}, which does not name heads by layer: copy it again."
+            f"{folder.path / CONFIG}: pruned_heads is {pruned}, which does not name heads by layer: copy it again."
         )
     return [gone.get(layer, set()) for layer in layers]
 

@@ -159,9 +159,9 @@ def unused_of(folder: MarianFolder) -> list[str]:
     rows = target.rows
     never = {rows[PAD], rows[UNK], rows[BOS], *rows[len(rows) - target.nameless :]} - {rows[EOS]}
     if not isinstance(folder, FairseqFolder):
-        told = unused(folder.generation, never, rows[BOS], rows[EOS])
+        ignored = unused(folder.generation, never, rows[BOS], rows[EOS])
         first = folder.generation.get("forced_bos_token_id")
-        return told if first is None else [*told, f"forced_bos_token_id {first}"]
+        return ignored if first is None else [*ignored, f"forced_bos_token_id {first}"]
     return unused(folder.generation, never, None if folder.languages else rows[BOS], rows[EOS])
 
 

@@ -75,7 +75,7 @@ class MarianFolder:
 
     @property
     def starts_and_ends(self) -> tuple[tuple[Any, Any], tuple[Any, Any]]:
-        """Of source and target, the original ids that stand in the places of our BOS and EOS."""
+        """Of source and target, the original ids in the places of our BOS and EOS."""
         both = self.config["decoder_start_token_id"], self.config["eos_token_id"]
         return both, both
 
@@ -131,7 +131,7 @@ def _in_files(folder: Path, config: Mapping[str, Any]) -> Numbered:
 
 
 def added_to(folder: Path, *more: str) -> dict[str, Added]:
-    """The subwords that a tokeniser's files add to its vocabulary, and those in it that they tell more of, by name.
+    """The subwords that a tokeniser's files add to its vocabulary, and those in it that they describe, by name.
 
     more: names of further files.
     """

@@ -156,8 +156,8 @@ def import_any(
     if (folder / CONFIG).is_file() and read_object(folder / CONFIG).get("model_type") == "bert":
         if prefix or any(languages):
             raise UserError("--prefix and languages are for translation models: leave them out.")
-        if told := import_bert(folder, out, labels):
-            print(told, file=sys.stderr)
+        if note := import_bert(folder, out, labels):
+            print(note, file=sys.stderr)
         return CLASSIFICATION
     if labels and ((folder / CONFIG).is_file() or is_marian(folder)):
         raise UserError("--labels are for a BERT: leave them out.")

@@ -91,7 +91,7 @@ class SavedWeights(Mapping[str, Tensor]):
         return len(self.places)
 
     def why_missing(self, name: str) -> str | None:
-        """One sentence on why there is no weight of this name, if that can be told."""
+        """One sentence on why there is no weight of this name, if that is known."""
         module, (first, _, inner) = f"{name.rpartition('.')[0]}.", name.partition(".")
         for other, place in self.places.items():
             if other.startswith(module) and place.kind not in FLOATS:
@@ -117,8 +117,8 @@ def refuse_adapter(folder: Path) -> None:
 def refuse_quantised(path: Path, config: Mapping[str, Any]) -> None:
     """Raise UserError if the config.json at `path` describes weights that are quantised."""
     for key in ("quantization_config", "compression_config"):
-        if told := config.get(key):
-            method = told.get("quant_method") if isinstance(told, dict) else told
+        if scheme := config.get(key):
+            method = scheme.get("quant_method") if isinstance(scheme, dict) else scheme
             raise UserError(f"{path} has a {key} ({method or 'of an unknown method'}): {PLAIN}.")
 
 
