@@ -51,11 +51,13 @@ def test_a_model_that_classifies_is_pruned_in_one_scope_and_scored_by_accuracy()
 
 
 def test_tables_and_figures_read_the_experiments_of_their_own_task() -> None:
-    plan = Plan(config({"sweep": SWEEP}))
+    units: dict[str, Any] = {"sweep": {"lambdas": {"feedforward": [0.1]}}}
+    plan = Plan(merged(config(merged({"sweep": SWEEP}, units)), {"experiments": {"demo": units}}))
     for need in (*TABLES.values(), *FIGURES.values()):
         read = {folder.split("/")[1] for folder in plan.runs_read(need, ["demo", "told"])}
         assert read == {name for name in ("demo", "told") if plan.task(name) in need.tasks}
     assert "told" in plan.runs_read(TABLES["roles"], ["told"])[0]
+    assert not Plan(config({"sweep": SWEEP})).runs_read(TABLES["units"], ["demo", "told"]), "no unit has a gate"
 
 
 def test_only_the_bpe_stage_is_told_the_task_and_only_where_there_are_labels() -> None:
