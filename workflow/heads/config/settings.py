@@ -144,7 +144,10 @@ def classifying(name: str, experiment: dict[str, Any], changes: Mapping[str, Any
                 f"experiments.{name}.sweep.{key} names enc_self, but a model that classifies has no other heads: "
                 "move it to all."
             )
-    swept = {key: {CHOICE_SCOPE: sweep[key].get(CHOICE_SCOPE, [])} for key in ("lambdas", "budgets")}
+    swept = {
+        key: {CHOICE_SCOPE: [], **{scope: each for scope, each in sweep[key].items() if scope != "enc_self"}}
+        for key in ("lambdas", "budgets")
+    }
     at_least = experiment["selection"]["at_least"]
     kept = {key: number for key, number in at_least.items() if key.partition(".")[0] in KINDS_OF[CLASSIFICATION]}
     selection = {**experiment["selection"], "at_least": kept}
