@@ -15,9 +15,10 @@ from torch import Tensor, nn
 
 from heads.model.attention import Attention
 from heads.model.encoder import sinusoids
+from heads.model.feedforward import FeedForward
 from heads.model.shape import ModelShape
 from heads.model.ssru import Ssru
-from heads.model.sublayers import FeedForward, Layer, Residual
+from heads.model.sublayers import Layer, Residual
 from heads.model.transformer import Transformer
 
 STABILISER = 1e-12

@@ -27,6 +27,14 @@ KINDS: dict[str, dict[str, Any]] = {
         "live_heads": {"enc_self": ((0, 2), ()), "dec_self": ((), (1,)), "dec_enc": ((0, 1, 2), ())},
         "attention_biases": True,
     },
+    "distances": {
+        "live_heads": {"enc_self": ((2,), (0, 1)), "dec_self": ((), (1, 2)), "dec_enc": ((0, 1, 2), ())},
+        "positions": "distances",
+        "distance_buckets": 8,
+        "farthest_distance": 5,
+        "rms_norm": True,
+        "gated_units": True,
+    },
 }
 
 
