@@ -35,6 +35,7 @@ SHARED: dict[str, Any] = {
     "activation": "gelu_tanh",
     "feedforward_biases": False,
     "scaled_embedding": False,
+    "scaled_products": False,
     "starts_with_padding": True,
 }
 BY_LAYER = SHARED | {"distances_by_layer": True}
@@ -77,7 +78,7 @@ def test_a_shape_with_distances_is_told_and_comes_back(
             replace(shape, **wrong)
 
 
-@pytest.mark.parametrize("change", [SHARED, BY_LAYER])
+@pytest.mark.parametrize("change", [SHARED, BY_LAYER, SHARED | {"scaled_products": True}])
 def test_weights_are_the_softmax_of_products_and_the_bias_of_each_heads_bucket(
     tiny_model: Build, tiny_batch: Batch, change: dict[str, Any]
 ) -> None:
@@ -97,7 +98,7 @@ def test_weights_are_the_softmax_of_products_and_the_bias_of_each_heads_bucket(
                 for query in range(states.shape[1]):
                     last = query + 1 if kind == "dec_self" else int(tiny_batch.source_mask[1].sum())
                     scores = [
-                        queries[1, place, query] @ keys[1, place, key] / 2
+                        queries[1, place, query] @ keys[1, place, key] / (2 if model.shape.scaled_products else 1)
                         + table[bucket_by_definition(key - query, 8, 5, causal=kind == "dec_self")]
                         for key in range(last)
                     ]

@@ -63,7 +63,7 @@ def test_files_of_models_that_are_trained_here_tell_nothing_of_what_only_importe
         *("tied_projection", "shared_embedding", "labels", "token_types", "max_positions", "embedding_norm"),
         *("decoder_past", "first_position", "start_subword", "first_subword", "fixed_bias", "pooling"),
         *("nameless_subwords", "live_units", "rms_norm", "gated_units", "feedforward_biases", "distance_buckets"),
-        *("farthest_distance", "distances_by_layer", "starts_with_padding"),
+        *("farthest_distance", "distances_by_layer", "starts_with_padding", "scaled_products"),
     }
     names = set(tiny_model().state_dict())
     assert {"source_embedding.subwords.weight", "target_embedding.subwords.weight", "projection.weight"} < names

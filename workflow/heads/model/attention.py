@@ -84,9 +84,14 @@ class Attention(nn.Module):
         *,
         biases: bool = False,
         by_distance: bool = False,
+        scaled: bool = True,
     ) -> None:
-        """biases: of the four maps. by_distance: whether something is added to the products, see `forward`."""
+        """biases: of the four maps. by_distance: whether something is added to the products, see `forward`. scaled:
+        whether products are divided by sqrt(E) (Vaswani et al. 2017, eq. 1).
+        """
         super().__init__()
+        self.scale = None if scaled else 1.0
+        """The factor of products; None: 1 / sqrt(E)."""
         self.heads, self.head_width, self.dropout, self.by_distance = heads, head_width, dropout, by_distance
         self.query = Linear(width, heads * head_width, bias=biases)
         self.key = Linear(width, heads * head_width, bias=biases)
@@ -150,11 +155,11 @@ class Attention(nn.Module):
             mask, causal = with_mask(bias, causal_mask(queries) if causal else mask), False
         if own is not None and others is not None and queries.dim() == 3:
             dropout = self.dropout if self.training else 0.0
-            per_head = attend_by_flash(queries, attended, own, others, dropout, causal=causal)
+            per_head = attend_by_flash(queries, attended, own, others, dropout, self.scale, causal=causal)
         elif trace is None:
             per_head = self.untraced(queries, attended, mask, causal=causal)
         else:
-            weights = attention_weights(queries, attended.keys, mask=mask, causal=causal)
+            weights = attention_weights(queries, attended.keys, mask=mask, causal=causal, scale=self.scale)
             per_head = weights @ attended.values
             trace[f"{name}.weights"], trace[f"{name}.values"] = weights, attended.values
         if gate is not None:
@@ -173,20 +178,24 @@ class Attention(nn.Module):
         """Heads [B, H, Q, E] without their weights, in fp32 on a CPU, where bf16 gradients take ten times as long."""
         keys, values, dropout = attended.keys, attended.values, self.dropout if self.training else 0.0
         if queries.dtype is not torch.bfloat16 or queries.device.type != "cpu":
-            return attend(queries, keys, values, mask, dropout, causal=causal)
+            return attend(queries, keys, values, mask, dropout, self.scale, causal=causal)
         with torch.autocast("cpu", enabled=False):
-            return attend(queries.float(), keys.float(), values.float(), mask, dropout, causal=causal)
+            return attend(queries.float(), keys.float(), values.float(), mask, dropout, self.scale, causal=causal)
 
 
 def attend(
-    queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None, dropout: float, *, causal: bool
-) -> Tensor:
-    """Heads [B, H, Q, E] by torch's attention, or by products if they are faster. dropout: of weights."""
+    queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None, dropout: float, scale: float | None, *,
+    causal: bool,
+) -> Tensor:  # fmt: skip
+    """Heads [B, H, Q, E] by torch's attention, or by products if they are faster. dropout: of weights.
+
+    scale: factor of the products, here and below; None: 1 / sqrt(E).
+    """
     if torch.compiler.is_compiling() or not faster_by_products(queries, keys):
         if mask is not None and mask.is_floating_point():
             mask = mask.to(queries.dtype)
-        return F.scaled_dot_product_attention(queries, keys, values, mask, dropout, causal)
-    return attend_by_products(queries, keys, values, causal_mask(queries) if causal else mask, dropout)
+        return F.scaled_dot_product_attention(queries, keys, values, mask, dropout, causal, scale=scale)
+    return attend_by_products(queries, keys, values, causal_mask(queries) if causal else mask, dropout, scale)
 
 
 def merged_heads(per_head: Tensor, spans: Spans | None) -> Tensor:
@@ -202,12 +211,19 @@ def taken_by_flash(states: Tensor, head_width: int) -> bool:
 
 
 def attend_by_flash(
-    queries: Tensor, attended: KeyValues, own: Spans, others: Spans, dropout: float, *, causal: bool
+    queries: Tensor,
+    attended: KeyValues,
+    own: Spans,
+    others: Spans,
+    dropout: float,
+    scale: float | None = None,
+    *,
+    causal: bool,
 ) -> Tensor:
     """Heads [N, H, E] of sentences without padding. dropout: of weights, which `torch.nn.attention.varlen` lacks."""
     lengths = (own.starts, others.starts, own.longest, others.longest)
     found: Tensor = torch.ops.aten._flash_attention_forward(
-        queries, attended.keys, attended.values, *lengths, dropout, causal, return_debug_mask=False
+        queries, attended.keys, attended.values, *lengths, dropout, causal, return_debug_mask=False, scale=scale
     )[0]
     return found
 
@@ -229,11 +245,13 @@ def faster_by_products(queries: Tensor, keys: Tensor) -> bool:
     return many and queries.device.type == "cpu" and queries.dtype is torch.float32
 
 
-def attend_by_products(queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None, dropout: float) -> Tensor:
+def attend_by_products(
+    queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None, dropout: float, scale: float | None = None
+) -> Tensor:
     """Heads [B, H, Q, E] by two products and a softmax. dropout: of weights."""
     (count, heads, length, width), places = queries.shape, keys.shape[2]
     scores = torch.bmm(queries.reshape(-1, length, width), keys.reshape(-1, places, width).mT)
-    scores = scores.mul_(width**-0.5).view(count, heads, length, places)
+    scores = scores.mul_(width**-0.5 if scale is None else scale).view(count, heads, length, places)
     if mask is not None:
         # Added, as masked_fill takes three times as long, and again for the gradient.
         scores.add_(as_summand(mask, scores.dtype))
@@ -255,9 +273,12 @@ def causal_mask(queries: Tensor) -> Tensor:
     return torch.ones(queries.shape[2], queries.shape[2], dtype=torch.bool, device=queries.device).tril()
 
 
-def attention_weights(queries: Tensor, keys: Tensor, *, mask: Tensor | None, causal: bool) -> Tensor:
+def attention_weights(
+    queries: Tensor, keys: Tensor, *, mask: Tensor | None, causal: bool, scale: float | None = None
+) -> Tensor:
     """Softmax attention weights [B, H, Q, K], computed explicitly for analyses that need them."""
-    scores = queries @ keys.transpose(-1, -2) / math.sqrt(queries.shape[-1])
+    products = queries @ keys.transpose(-1, -2)
+    scores = products / math.sqrt(queries.shape[-1]) if scale is None else products * scale
     if causal:
         mask = causal_mask(queries)
     return (scores if mask is None else scores + as_summand(mask, scores.dtype)).softmax(-1)

@@ -93,6 +93,8 @@ class ModelShape:
     """Distances from this one on share a bucket."""
     distances_by_layer: bool = False
     """Whether each layer has biases of its own, and not those of its whole stack."""
+    scaled_products: bool = True
+    """Whether products of queries and keys are divided by the square root of a head's width."""
     starts_with_padding: bool = False
     """Whether the embedding of padding is used for BOS in the decoder."""
 

@@ -245,7 +245,7 @@ class Layer(nn.Module):
         def attention(kind: str) -> Attention:
             """An attention of this kind with the layer's live heads."""
             heads, biased = len(shape.live_heads[kind][index]), bool(shape.distance_buckets and kind != "dec_enc")
-            how = {"biases": shape.attention_biases, "by_distance": biased}
+            how = {"biases": shape.attention_biases, "by_distance": biased, "scaled": shape.scaled_products}
             return Attention(shape.width, heads, shape.head_width, shape.attention_dropout, **how)
 
         stack = "dec" if decoder else "enc"

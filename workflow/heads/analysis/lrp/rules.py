@@ -80,6 +80,8 @@ class Attended:
     """[B, H, Q, E]"""
     own: bool
     """Whether it is self-attention, so that keys are cut at the same position as queries."""
+    scaled: bool = True
+    """Whether products of queries and keys are divided by sqrt(E)."""
 
     def part(self, multiplier: Tensor) -> Attended:
         """The part that multipliers [B, G, Q, H, E] of head outputs cover."""
@@ -92,16 +94,17 @@ class Attended:
             self.weights[:sentences, :, :queries, :keys],
             self.outputs[:sentences, :, :queries],
             self.own,
+            self.scaled,
         )
 
     @property
     def scale(self) -> float:
         """The factor of the scores."""
-        return 1 / math.sqrt(self.queries.shape[-1])
+        return 1 / math.sqrt(self.queries.shape[-1]) if self.scaled else 1.0
 
     @property
     def scores(self) -> Tensor:
-        """[B, H, Q, K], before the softmax and the mask."""
+        """[B, H, Q, K], before the softmax, the mask and biases of distances, which are no input."""
         return self.queries @ self.keys.transpose(-1, -2) * self.scale
 
     def through_weights(self, multiplier: Tensor) -> tuple[Tensor, Tensor]:

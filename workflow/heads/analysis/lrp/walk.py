@@ -111,7 +111,7 @@ def attention(part: SelfAttention | CrossAttention, rule: Rule, trace: Trace, me
     # The traced values, not recomputed ones: the output at a position that sees only one value equals it to the last
     # bit, and a rounding difference would be mistaken for an effect of the weights.
     values, weights, outputs = (trace[f"{name}.{traced}"] for traced in ("values", "weights", "heads"))
-    seen = Attended(queries, keys, values, weights, outputs, attended is entered)
+    seen = Attended(queries, keys, values, weights, outputs, attended is entered, module.scale is None)
     merged = seen.outputs.transpose(1, 2).flatten(2)
     change = module.output(merged)
     project = rule.linear(module.output.weight, module.output.bias, merged, change)
