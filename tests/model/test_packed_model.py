@@ -89,7 +89,11 @@ def slowly(
 ) -> tuple[Tensor]:  # fmt: skip
     """Flash attention by its definition, sentence by sentence."""
     assert (longest, most) == (int(starts.diff().max()), int(others.diff().max()))
-    assert starts.dtype is others.dtype is torch.int32 and dropout == 0 and more == {"return_debug_mask": False, "scale": None}
+    assert (
+        starts.dtype is others.dtype is torch.int32
+        and dropout == 0
+        and more == {"return_debug_mask": False, "scale": None}
+    )
     found = []
     own, theirs = (ends.unfold(0, 2, 1).tolist() for ends in (starts, others))
     for (first, end), (start, stop) in zip(own, theirs, strict=True):

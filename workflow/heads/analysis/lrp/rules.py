@@ -188,6 +188,28 @@ class Rule:
         """The way back through a layer norm with `inputs` [B, Q, D]."""
         raise NotImplementedError
 
+    def rms_norm(self, norm: nn.RMSNorm, inputs: Tensor) -> Back:
+        """The way back through a norm without mean: its root mean square is a constant, so each output has one input.
+
+        So relevance passes on as it is (Achtibat et al. 2024, prop. 3.4).
+        """
+        slope = self.worth(norm.weight * (inputs.square().mean(-1, keepdim=True) + (norm.eps or 0.0)).rsqrt())
+        return lambda multiplier, account: multiplier * first(slope, multiplier)
+
+    def product(self, one: Tensor, other: Tensor) -> Fork:
+        """The way back through the product of two [B, Q, D], which get half of its relevance each.
+
+        So it is in Achtibat et al. 2024, prop. 3.3; the paper and the released code know no such product.
+        """
+        halves = self.worth(other) / 2, self.worth(one) / 2
+
+        def back(multiplier: Tensor, account: Account) -> tuple[Tensor, Tensor]:
+            """The multipliers of both factors, from that of the product."""
+            at_one, at_other = (multiplier * first(half, multiplier) for half in halves)
+            return at_one, at_other
+
+        return back
+
     def add(self, stream: Tensor, change: Tensor) -> Fork:
         """The way back through the sum of two [B, Q, D]."""
         return lambda multiplier, account: (multiplier, multiplier)

@@ -59,6 +59,8 @@ class WayBack(NamedTuple):
 
 def past_norm(rule: Rule, norm: nn.Module, inputs: Tensor) -> Back:
     """The way back through a layer norm, or through the identity in its place."""
+    if isinstance(norm, nn.RMSNorm):
+        return rule.rms_norm(norm, inputs)
     return rule.norm(norm, inputs) if isinstance(norm, nn.LayerNorm) else unchanged
 
 
@@ -191,16 +193,25 @@ def feedforward(part: FeedForwardPart, rule: Rule, trace: Trace) -> WayBack:
     states = trace[f"{name}.input"]
     entered = residual.enter(states)
     sums = network.inner(entered)
-    hidden = network.activate(sums)
-    change = network.outer(hidden)
+    activated = hidden = network.activate(sums)
     # The rule of a linear map includes a ReLU; any other activation passes relevance on, in units of the sums.
-    smooth = network.activation != "relu"
-    activation = rule.activation(sums, hidden) if smooth else unchanged
-    inner = rule.linear(network.inner.weight, network.inner.bias, entered, sums if smooth else hidden)
+    smooth = network.activation != "relu" or network.factor is not None
+    activation = rule.activation(sums, activated) if smooth else unchanged
+    inner = rule.linear(network.inner.weight, network.inner.bias, entered, sums if smooth else activated)
+    gating = None
+    if network.factor is not None:
+        factors = network.factor(entered)
+        hidden, gating = activated * factors, rule.product(activated, factors)
+        factor = rule.linear(network.factor.weight, network.factor.bias, entered, factors)
+    change = network.outer(hidden)
     outer = rule.linear(network.outer.weight, network.outer.bias, hidden, change)
 
     def inside(multiplier: Tensor, account: Account) -> Given:
-        return Given(inner(activation(outer(multiplier, account), account), account))
+        at_hidden = outer(multiplier, account)
+        if gating is None:
+            return Given(inner(activation(at_hidden, account), account))
+        at_activated, at_factors = gating(at_hidden, account)
+        return Given(inner(activation(at_activated, account), account) + factor(at_factors, account))
 
     return around(rule, name, states, residual, change, inside)
 
