@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from heads.analysis.lrp.rules import Account, Attended, Back, Rule, first, unchanged
+from heads.analysis.lrp.units import past_units
 from heads.model.alone import Classifier
 from heads.model.attention import Attention, Trace, joined
 from heads.model.encoder import Encoder
@@ -192,26 +193,12 @@ def feedforward(part: FeedForwardPart, rule: Rule, trace: Trace) -> WayBack:
     name, network, residual = name_of(part), part.feedforward, part.residual
     states = trace[f"{name}.input"]
     entered = residual.enter(states)
-    sums = network.inner(entered)
-    activated = hidden = network.activate(sums)
-    # The rule of a linear map includes a ReLU; any other activation passes relevance on, in units of the sums.
-    smooth = network.activation != "relu" or network.factor is not None
-    activation = rule.activation(sums, activated) if smooth else unchanged
-    inner = rule.linear(network.inner.weight, network.inner.bias, entered, sums if smooth else activated)
-    gating = None
-    if network.factor is not None:
-        factors = network.factor(entered)
-        hidden, gating = activated * factors, rule.product(activated, factors)
-        factor = rule.linear(network.factor.weight, network.factor.bias, entered, factors)
+    hidden, units = past_units(rule, network, entered)
     change = network.outer(hidden)
     outer = rule.linear(network.outer.weight, network.outer.bias, hidden, change)
 
     def inside(multiplier: Tensor, account: Account) -> Given:
-        at_hidden = outer(multiplier, account)
-        if gating is None:
-            return Given(inner(activation(at_hidden, account), account))
-        at_activated, at_factors = gating(at_hidden, account)
-        return Given(inner(activation(at_activated, account), account) + factor(at_factors, account))
+        return Given(units(outer(multiplier, account), account))
 
     return around(rule, name, states, residual, change, inside)
 
