@@ -7,6 +7,10 @@ from typing import Any
 
 import sentencepiece
 import torch
+from torch import Tensor
+from transformers.models.mt5 import modeling_mt5
+from transformers.models.t5 import modeling_t5
+from transformers.models.umt5 import modeling_umt5
 
 from marian_models import SENTENCES, changed, transformers
 
@@ -40,6 +44,13 @@ KINDS: dict[str, tuple[Any, dict[str, Any]]] = {
 }
 MORE_ROWS = 9
 """Rows of the matrices that no subword has."""
+NORMS: tuple[Any, ...] = (modeling_t5.T5LayerNorm, modeling_mt5.MT5LayerNorm, modeling_umt5.UMT5LayerNorm)
+
+
+def in_double(norm: Any, states: Tensor) -> Tensor:
+    """T5's norm by its formula; transformers takes the mean in single precision whatever the model is in."""
+    found: Tensor = norm.weight * states / (states.square().mean(-1, keepdim=True) + norm.variance_epsilon).sqrt()
+    return found
 
 
 def save_subwords(folder: Path, kind: str) -> int:
@@ -75,10 +86,10 @@ def save_subwords(folder: Path, kind: str) -> int:
     return int(pieces) + (0 if madlad else 100)
 
 
-def save_t5(folder: Path, kind: str, **changes: Any) -> Any:
+def save_t5(folder: Path, kind: str, *, ending: float = 4.0, **changes: Any) -> Any:
     """Write a model with no zero weights and its subwords, and return the model as read back.
 
-    changes: to its configuration.
+    ending: a factor on the weights of EOS. changes: to its configuration.
     """
     made, told = KINDS[kind]
     rows = save_subwords(folder, kind) + (0 if kind == "ByT5" else MORE_ROWS)
@@ -92,7 +103,7 @@ def save_t5(folder: Path, kind: str, **changes: Any) -> Any:
             size = 0.3 if value.dim() == 1 else 0.0 if "lm_head" in name or "shared" in name else 0.4
             value += size * torch.randn(value.shape)
         # So that texts end at different places, by themselves.
-        model.lm_head.weight[end] *= 4
+        model.lm_head.weight[end] *= ending
     model.generation_config.decoder_start_token_id = 0
     model.save_pretrained(folder)
     if told.get("tie_word_embeddings") is False and made is not UMT5:

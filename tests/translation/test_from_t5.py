@@ -13,9 +13,6 @@ import numpy as np
 import pytest
 import sentencepiece
 import torch
-from transformers.models.mt5 import modeling_mt5
-from transformers.models.t5 import modeling_t5
-from transformers.models.umt5 import modeling_umt5
 
 from heads.__main__ import main
 from heads.base.files import UserError
@@ -30,9 +27,8 @@ from heads.translation.from_t5 import model_of_t5, numbering_of
 from heads.translation.opening import import_model
 from heads.translation.t5_folder import read_t5
 from marian_models import changed, drawn, transformers
-from t5_models import KINDS, PREFIX, TEXTS, UMT5, save_subwords, save_t5
+from t5_models import KINDS, NORMS, PREFIX, TEXTS, UMT5, in_double, save_subwords, save_t5
 
-NORMS = (modeling_t5.T5LayerNorm, modeling_mt5.MT5LayerNorm, modeling_umt5.UMT5LayerNorm)
 Both = tuple[Any, Transformer, Numbering]
 """Their model, ours, and our numbering of their subwords."""
 
@@ -43,12 +39,6 @@ def pair(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     theirs = save_t5(place / "theirs", request.param)
     import_model(str(place / "theirs"), place / "ours")
     return theirs, load_folder(place / "ours"), numbering_of(read_t5(place / "theirs"))
-
-
-def in_double(norm: Any, states: torch.Tensor) -> torch.Tensor:
-    """T5's norm by its formula; transformers takes the mean in single precision whatever the model is in."""
-    found: torch.Tensor = norm.weight * states / (states.square().mean(-1, keepdim=True) + norm.variance_epsilon).sqrt()
-    return found
 
 
 @pytest.fixture
