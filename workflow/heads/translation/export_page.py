@@ -30,7 +30,7 @@ def page(model: Encoder, facts: Facts, score: Facts | None, use: str, about: Fac
     parameters = sum(value.numel() for value in model.parameters())
     return f"""# {facts["experiment"]}/{facts["run"]}
 
-A Transformer for translation with {parameters:,} parameters.
+A Transformer that writes texts, with {parameters:,} parameters.
 
 ## Attention heads left
 
