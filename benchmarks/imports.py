@@ -9,7 +9,7 @@ its engine rounds to 8 bits, so that only translations can be compared.
 
 import copy
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from importlib import import_module
 from pathlib import Path
@@ -22,20 +22,25 @@ import transformers
 
 from bert_models import EXAMPLES, encoded, save_bert
 from bert_models import save_tokeniser as save_word_pieces
-from fairseq_models import LANGUAGES, numberings_in, save_folder
+from fairseq_models import LANGUAGES, numberings_in
+from fairseq_models import save_folder as save_fairseq
 from heads.base.files import read_lines
 from heads.base.packaged import place_of
 from heads.corpus.documentation import sentences
 from heads.model.folder import load_alone, load_folder
+from heads.model.transformer import Transformer
 from heads.text.batches import make_batch
 from heads.text.encoding import vocabulary_of
 from heads.text.special_ids import PAD
 from heads.translation.agreement import largest_difference
 from heads.translation.encoders_alone import import_bert
+from heads.translation.from_t5 import numbering_of
 from heads.translation.opening import import_model
 from heads.translation.stream import open_translator, translated
+from heads.translation.t5_folder import read_t5
 from marian_models import SENTENCES, drawn, save_marian, save_tokeniser
 from opus_archives import cut_by, in_ctranslate2, save_archive
+from t5_models import KINDS, NORMS, in_double, save_t5
 
 RANDOM = {
     "Marian (OPUS-MT)": "marian",
@@ -57,10 +62,26 @@ def of_translator(folder: Path, family: str) -> float:
         save_tokeniser(folder / "theirs")
         theirs = save_marian(folder / "theirs", biases=0.4)
     else:
-        theirs = save_folder(folder / "theirs", family)
+        theirs = save_fairseq(folder / "theirs", family)
     import_model(str(folder / "theirs"), folder / "ours", languages=LANGUAGES[family])
-    theirs, ours = copy.deepcopy(theirs).double(), load_folder(folder / "ours").double()
     source, target = (numbering.rows for numbering in numberings_in(folder / "theirs", family))
+    return difference(theirs, load_folder(folder / "ours"), source, target)
+
+
+@torch.inference_mode()
+def of_t5(folder: Path, kind: str) -> float:
+    """The same of a T5, whose norms are in double precision too, which they never are in transformers."""
+    theirs = save_t5(folder / "theirs", kind)
+    import_model(str(folder / "theirs"), folder / "ours")
+    for norm in NORMS:
+        norm.forward = in_double
+    rows = numbering_of(read_t5(folder / "theirs")).rows
+    return difference(theirs, load_folder(folder / "ours"), rows, rows)
+
+
+def difference(theirs: Any, ours: Transformer, source: Sequence[int], target: Sequence[int]) -> float:
+    """Largest difference of a log-probability on random subwords. source, target: their id for each of ours."""
+    theirs, ours = copy.deepcopy(theirs).double(), ours.double()
     sides = (drawn(lengths, len(rows), 3) for lengths, rows in zip(LENGTHS, (source, target), strict=True))
     batch = make_batch(*([np.array(ids, np.int32) for ids in side] for side in sides))
     found = ours.projection(ours(batch.source, batch.source_mask, batch.target_input))[batch.target_mask].softmax(-1)
@@ -143,6 +164,9 @@ def main() -> None:
     for name, family in RANDOM.items():
         with TemporaryDirectory() as place:
             print(f"| {name} | random | {of_translator(Path(place), family):.0e} |", flush=True)
+    for kind in KINDS:
+        with TemporaryDirectory() as place:
+            print(f"| {kind} | random | {of_t5(Path(place), kind):.0e} |", flush=True)
     with TemporaryDirectory() as place:
         print(f"| OPUS-MT's original archives | random | {of_archive(Path(place)):.0e} |", flush=True)
     for row in (*of_berts(), *of_firefox(given[:MOST_LINES])):

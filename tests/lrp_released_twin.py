@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from heads.model.attention import Attention
-from heads.model.sublayers import FeedForward
+from heads.model.feedforward import FeedForward
 from lrp_twin import Matrices, Sum, Twin
 
 Parts = list[Tensor]

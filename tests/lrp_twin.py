@@ -15,9 +15,10 @@ from torch import Tensor, nn
 
 from heads.model.attention import Attention
 from heads.model.encoder import sinusoids
+from heads.model.feedforward import FeedForward
 from heads.model.shape import ModelShape
 from heads.model.ssru import Ssru
-from heads.model.sublayers import FeedForward, Layer, Residual
+from heads.model.sublayers import Layer, Residual, SelfAttention
 from heads.model.transformer import Transformer
 
 STABILISER = 1e-12
@@ -45,7 +46,7 @@ class Matrices:
 
     def norm(self, norm: nn.Module, inputs: Tensor, relevance: Tensor) -> Tensor:
         """Back through a layer norm [Q, D], by the matrix (identity - 1/D) * gain / standard deviation."""
-        if not isinstance(norm, nn.LayerNorm):
+        if not isinstance(norm, nn.LayerNorm):  # without mean each output has one input
             return relevance
         slope = norm.weight / (inputs.var(-1, correction=0, keepdim=True) + norm.eps).sqrt()
         centring = torch.eye(inputs.shape[-1]).to(inputs) - 1 / inputs.shape[-1]
@@ -195,6 +196,10 @@ class Twin:
     def __init__(self, model: Transformer, source: Tensor, target: Tensor, rule: Matrices) -> None:
         """source: [S] ids. target: [T] ids of the decoder's input."""
         self.model, self.rule = model, rule
+        # What is not divided by the root of a head's width is as if queries were longer by it.
+        self.query_factor = 1.0 if model.shape.scaled_products else math.sqrt(model.shape.head_width)
+        self.added: dict[str, Tensor] = {}
+        """By attention: what is added to the products of each head [H, Q, K]."""
         self.sums: dict[str, list[Sum]] = {"encoder": [], "decoder": []}
         states = embedded(model.shape, model.source_embedding.subwords.weight, source)
         for layer in cast(list[Layer], model.encoder):
@@ -222,13 +227,28 @@ class Twin:
             rows = slice(head * part.head_width, (head + 1) * part.head_width)
             query, key, value = (rows_of(m, rows) for m in (part.query, part.key, part.value))
             queries, keys = entered @ query[0].T + query[1], attended @ key[0].T + key[1]
+            queries = queries * self.query_factor
             scores = queries @ keys.T / math.sqrt(part.head_width)
-            if name.startswith("dec_self"):
-                scores = scores + torch.full_like(scores, -torch.inf).triu(1)
+            scores = scores + self.masks(name, layer, len(queries), len(keys))[head]
             per_head.append(scores.softmax(-1) @ (attended @ value[0].T + value[1]))
         change = torch.cat(per_head, -1) @ part.output.weight.T + rows_of(part.output, slice(None))[1]
         self.sums[side].append(Sum(name, residual, part, stream, entered, attended, change, per_head))
+        self.added[name] = self.masks(name, layer, len(entered), len(attended))
         return residual.leave(stream, change)
+
+    def masks(self, name: str, layer: Layer, queries: int, keys: int) -> Tensor:
+        """What is added to the products of each head [H, Q, K]: minus infinity after a query, and biases of distances.
+
+        Without heads there is one all the same.
+        """
+        found = torch.zeros(max(1, len(self.model.shape.live_heads[name[:-2]][layer.index])), queries, keys).double()
+        part = layer.parts[0]
+        if isinstance(part, SelfAttention) and part.distances is not None and not name.startswith("dec_enc"):
+            for place, column in enumerate(part.columns):
+                for query, key in itertools.product(range(queries), range(keys)):
+                    bucket = part.distances.buckets[max(-5, min(5, key - query)) + 5]
+                    found[place, query, key] = part.distances.weight[bucket, column]
+        return found + torch.full_like(found, -torch.inf).triu(1) if name.startswith("dec_self") else found
 
     def remember(self, side: str, name: str, stream: Tensor, layer: Layer) -> Tensor:
         """A recurrent unit forward, from its formula."""
@@ -245,7 +265,8 @@ class Twin:
         """A feed-forward sub-layer forward."""
         part, residual = layer.feedforward, layer.feedforward_residual
         entered = residual.norm(stream) if residual.pre_norm else stream
-        change = part.outer(part.activate(part.inner(entered)))
+        hidden = part.activate(part.inner(entered))
+        change = part.outer(hidden if part.factor is None else hidden * part.factor(entered))
         self.sums[side].append(Sum(name, residual, part, stream, entered, entered, change, []))
         return residual.leave(stream, change)
 
@@ -296,6 +317,11 @@ class Twin:
     def through_feedforward(self, part: FeedForward, inputs: Tensor, relevance: Tensor) -> Tensor:
         """Back through two linear maps; the activation between them changes nothing."""
         hidden = part.activate(part.inner(inputs))
+        if part.factor is not None:
+            factors = part.factor(inputs)
+            relevance = self.rule.matrix(hidden * factors, part.outer.weight, part.outer.bias, relevance) / 2
+            ours = self.rule.matrix(inputs, part.inner.weight, part.inner.bias, relevance)
+            return ours + self.rule.matrix(inputs, part.factor.weight, part.factor.bias, relevance)
         relevance = self.rule.matrix(hidden, part.outer.weight, part.outer.bias, relevance)
         return self.rule.matrix(inputs, part.inner.weight, part.inner.bias, relevance)
 
@@ -313,9 +339,6 @@ class Twin:
     def through_attention(self, taken: Sum, part: Attention, relevance: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Back through an attention: relevance of query states [Q, D], of attended states [K, D], and at heads [H]."""
         asking, attended, met = torch.zeros_like(taken.entered), torch.zeros_like(taken.attended), []
-        mask = torch.zeros(len(asking), len(attended)).to(asking)
-        if taken.name.startswith("dec_self"):
-            mask = torch.full_like(mask, -torch.inf).triu(1)
         outputs = torch.cat(taken.outputs, -1)
         at_heads = self.rule.matrix(outputs, part.output.weight, part.output.bias, relevance)
         for head, at_head in enumerate(at_heads.split(part.head_width, -1)):
@@ -324,7 +347,8 @@ class Twin:
             query, key, value = (rows_of(m, rows) for m in (part.query, part.key, part.value))
             given = ((taken.entered, query), (taken.attended, key), (taken.attended, value))
             parts = [states @ weight.T + bias for states, (weight, bias) in given]
-            back = self.rule.attention(parts[0], parts[1], parts[2], mask, at_head)
+            mask = self.added[taken.name][head]
+            back = self.rule.attention(parts[0] * self.query_factor, parts[1], parts[2], mask, at_head)
             asking = asking + self.rule.matrix(taken.entered, *query, back[0])
             for (weight, bias), amount in ((key, back[1]), (value, back[2])):
                 attended = attended + self.rule.matrix(taken.attended, weight, bias, amount)
@@ -333,6 +357,8 @@ class Twin:
 
 def embedded(shape: ModelShape, matrix: Tensor, ids: Tensor) -> Tensor:
     """Embeddings, scaled where the shape says so, with positions [Q, D] of ids [Q]."""
+    if shape.distance_buckets:
+        return matrix[ids]
     signals = sinusoids(len(ids), shape.width, layout=shape.positions).to(matrix)
     return matrix[ids] * (math.sqrt(shape.width) if shape.scaled_embedding else 1) + signals
 

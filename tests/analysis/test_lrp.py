@@ -342,3 +342,12 @@ def test_a_step_whose_heads_cancel_in_one_layer_still_counts_in_the_others() -> 
     assert sums.steps == 2
     assert [part.tolist() for part in sums.heads["enc_self", 0]] == [[0.75, 0.25], [3.0, 1.0], [0.75, 0.25], 1.0]
     assert [part.tolist() for part in sums.heads["enc_self", 1]] == [[1.25, 0.75], [3.0, 3.0], [1.25, 0.75], 2.0]
+
+
+@torch.no_grad()
+def test_the_released_codes_rule_leaves_norms_without_mean_alone_and_gives_factors_halves() -> None:
+    norm, inputs, relevance = nn.RMSNorm(6, eps=0.1).double(), randn(2, 3, 6), randn(2, 4, 3, 6, seed=2)
+    rule, account = rule_of("voita-2019", 1e-7), Account(torch.zeros(2, 4, dtype=torch.float64))
+    torch.testing.assert_close(rule.rms_norm(norm, inputs)(relevance, account), relevance)
+    for half in rule.product(inputs, randn(2, 3, 6, seed=3))(relevance, account):
+        torch.testing.assert_close(half, relevance / 2)

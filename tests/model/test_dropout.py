@@ -14,10 +14,11 @@ from torch import Tensor, nn
 from heads.model.attention import Attention, KeyValues, attention_weights
 from heads.model.dropout import drop
 from heads.model.encoder import Embedding
+from heads.model.feedforward import FeedForward
 from heads.model.folder import load_folder, save_folder
 from heads.model.head_removal import prune
 from heads.model.shape import ModelShape
-from heads.model.sublayers import FeedForward, Residual
+from heads.model.sublayers import Residual
 from heads.model.transformer import Transformer
 from heads.text.batches import Batch
 

@@ -17,10 +17,10 @@ from few_heads import RECURRENT, assert_steps_are_those_at_once
 from heads.base.files import UserError, read_json, write_json
 from heads.model.checkpoint import load_tensors, save_tensors
 from heads.model.encoder import sinusoids
+from heads.model.feedforward import FeedForward
 from heads.model.folder import load_folder, save_folder
 from heads.model.head_removal import check_equal, head_rows, prune
 from heads.model.shape import ModelShape, shape_of
-from heads.model.sublayers import FeedForward
 from heads.model.transformer import Transformer
 from heads.text.batches import Batch
 
@@ -62,7 +62,8 @@ def test_files_of_models_that_are_trained_here_tell_nothing_of_what_only_importe
         *("attention_biases", "activation", "positions", "scaled_embedding", "norm_epsilon"),
         *("tied_projection", "shared_embedding", "labels", "token_types", "max_positions", "embedding_norm"),
         *("decoder_past", "first_position", "start_subword", "first_subword", "fixed_bias", "pooling"),
-        *("nameless_subwords", "live_units"),
+        *("nameless_subwords", "live_units", "rms_norm", "gated_units", "feedforward_biases", "distance_buckets"),
+        *("farthest_distance", "distances_by_layer", "starts_with_padding", "scaled_products"),
     }
     names = set(tiny_model().state_dict())
     assert {"source_embedding.subwords.weight", "target_embedding.subwords.weight", "projection.weight"} < names
@@ -149,6 +150,7 @@ def test_positions_are_sines_and_cosines_by_the_formula_also_from_the_middle_on(
         ("relu", lambda x: max(x, 0.0)),
         ("silu", lambda x: x / (1 + math.exp(-x))),
         ("gelu", lambda x: x * (1 + math.erf(x / math.sqrt(2))) / 2),
+        ("gelu_tanh", lambda x: x * (1 + math.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))) / 2),
     ],
 )
 def test_an_activation_is_what_its_name_says(name: str, expected: Callable[[float], float]) -> None:

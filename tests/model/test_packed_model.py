@@ -27,6 +27,14 @@ KINDS: dict[str, dict[str, Any]] = {
         "live_heads": {"enc_self": ((0, 2), ()), "dec_self": ((), (1,)), "dec_enc": ((0, 1, 2), ())},
         "attention_biases": True,
     },
+    "distances": {
+        "live_heads": {"enc_self": ((2,), (0, 1)), "dec_self": ((), (1, 2)), "dec_enc": ((0, 1, 2), ())},
+        "positions": "distances",
+        "distance_buckets": 8,
+        "farthest_distance": 5,
+        "rms_norm": True,
+        "gated_units": True,
+    },
 }
 
 
@@ -81,7 +89,11 @@ def slowly(
 ) -> tuple[Tensor]:  # fmt: skip
     """Flash attention by its definition, sentence by sentence."""
     assert (longest, most) == (int(starts.diff().max()), int(others.diff().max()))
-    assert starts.dtype is others.dtype is torch.int32 and dropout == 0 and more == {"return_debug_mask": False}
+    assert (
+        starts.dtype is others.dtype is torch.int32
+        and dropout == 0
+        and more == {"return_debug_mask": False, "scale": None}
+    )
     found = []
     own, theirs = (ends.unfold(0, 2, 1).tolist() for ends in (starts, others))
     for (first, end), (start, stop) in zip(own, theirs, strict=True):

@@ -157,7 +157,7 @@ def slow_norm(states: Tensor, residual: Residual) -> Tensor:
     """Layer normalisation by its formula."""
     centred = states - states.mean(-1, keepdim=True)
     deviation = ((centred**2).mean(-1, keepdim=True) + 1e-5).sqrt()
-    return centred / deviation * residual.norm.weight + residual.norm.bias
+    return centred / deviation * residual.norm.get_parameter("weight") + residual.norm.get_parameter("bias")
 
 
 def slow_layer(layer: Layer, states: Tensor, memory: Tensor, seen: Tensor, norm: str) -> Tensor:

@@ -64,10 +64,11 @@ def test_each_scope_has_a_gate_for_every_unit_that_there_is_and_each_gate_reache
         assert not torch.allclose(answered(model, tiny_batch, closed), answered(model, tiny_batch, half), atol=1e-6)
 
 
+@pytest.mark.parametrize("gated", [False, True])
 def test_an_open_unit_costs_as_much_of_an_open_head_as_it_has_of_its_weights(
-    tiny_model: Model, hard_concrete: HardConcrete
+    tiny_model: Model, hard_concrete: HardConcrete, *, gated: bool
 ) -> None:
-    model, lam = tiny_model(live_units=UNITS), 0.3
+    model, lam = tiny_model(live_units=UNITS, gated_units=gated), 0.3
     sizes = {name: weights.numel() for name, weights in model.encoder[0].named_parameters() if "weight" in name}
     of_head = sum(size for name, size in sizes.items() if name.startswith("self_attention.")) / 3
     of_unit = sum(size for name, size in sizes.items() if name.startswith("feedforward.")) / 7

@@ -44,7 +44,7 @@ def good(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 BAD: tuple[tuple[str, dict[str, Any] | Callable[[Path], object], str], ...] = (
-    (CONFIG, {"model_type": "t5"}, "describes t5, which is not supported: give a model of type marian, m2m"),
+    (CONFIG, {"model_type": "longt5"}, "describes longt5, which is not supported: give a model of type marian, m2m"),
     (SOURCE_SPM, Path.unlink, "has no source.spm: copy it from where the model is from"),
     (VOCAB, Path.unlink, "has no vocab.json"),
     (TARGET_SPM, lambda p: p.write_bytes(b"\xff" * 50), "spm is not a SentencePiece"),

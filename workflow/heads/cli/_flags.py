@@ -100,9 +100,12 @@ def add_model_argument(parser: argparse.ArgumentParser) -> None:
     add_language_arguments(parser)
 
 
+EXAMPLES = '">>ru<<" for OPUS-MT, or "translate English to German: " for T5'
+
+
 def add_language_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the flags that name the languages of a multilingual model."""
-    parser.add_argument("--prefix", default="", help='prefix of each source sentence, such as ">>ru<<"')
+    parser.add_argument("--prefix", default="", help=f"text before each source, such as {EXAMPLES}")
     parser.add_argument("--source-language", default="", help="for M2M100 (en), NLLB (eng_Latn) or mBART (en_XX)")
     parser.add_argument("--target-language", default="", help="for M2M100 (de), NLLB (deu_Latn) or mBART (de_DE)")
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from heads.base import bert, fairseq, marian
+from heads.base import bert, fairseq, marian, t5
 from heads.base.files import UserError
 from heads.base.names import CLASSIFICATION, TRANSLATION
 from heads.base.packaged import place_of
@@ -57,6 +57,7 @@ def _heads_of_firefox(place: Path) -> Heads:
 FORMATS = (
     Format("bert", CLASSIFICATION, _has_config, bert.files_of, bert.heads_of, bert.not_there),
     Format("fairseq", TRANSLATION, fairseq.fits, fairseq.files_of, marian.heads_of, fairseq.not_there),
+    Format("t5", TRANSLATION, t5.fits, t5.files_of, t5.heads_of, t5.not_there),
     Format("firefox", TRANSLATION, marian_parts.is_marian, marian_parts.files_of, _heads_of_firefox, marian.not_there),
     Format("marian", TRANSLATION, _has_config, marian.files_of, marian.heads_of, marian.not_there),
 )
@@ -80,6 +81,6 @@ def format_of(name: str, task: str = TRANSLATION) -> tuple[Format, Path]:
     kind = marian.model_type(place)
     if task == TRANSLATION and kind == "bert":
         raise UserError(f"{name} is a BERT, which does not translate: name a model that does.")
-    if task == CLASSIFICATION and (marian_parts.is_marian(place) or kind in ("marian", *fairseq.CLASSES)):
+    if task == CLASSIFICATION and (marian_parts.is_marian(place) or kind in ("marian", *fairseq.CLASSES, *t5.CLASSES)):
         raise UserError(f"{name} translates and does not classify: name a BERT.")
     return found, place

@@ -13,7 +13,7 @@ from heads.model.dropout import drop
 from heads.model.encoder import Embedding, Encoder, final_norm
 from heads.model.linear import Linear
 from heads.model.shape import ModelShape
-from heads.model.sublayers import Gates, Layer
+from heads.model.sublayers import Gates, stack_of
 from heads.text.special_ids import EOS
 
 
@@ -42,7 +42,7 @@ class ExampleEncoder(Encoder):
     def __init__(self, shape: ModelShape) -> None:
         super().__init__(shape)
         self.source_embedding = ExampleEmbedding(shape)
-        self.encoder = nn.ModuleList(Layer(shape, i, decoder=False) for i in range(shape.encoder_layers))
+        self.encoder = stack_of(shape, shape.encoder_layers, self.encoder_distances)
         self.encoder_norm = final_norm(shape)
 
     def forward(

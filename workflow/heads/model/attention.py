@@ -75,9 +75,24 @@ class KeyValues:
 class Attention(nn.Module):
     """Multi-head attention with a gate on every head's output."""
 
-    def __init__(self, width: int, heads: int, head_width: int, dropout: float, *, biases: bool = False) -> None:
+    def __init__(
+        self,
+        width: int,
+        heads: int,
+        head_width: int,
+        dropout: float,
+        *,
+        biases: bool = False,
+        by_distance: bool = False,
+        scaled: bool = True,
+    ) -> None:
+        """biases: of the four maps. by_distance: whether something is added to the products, see `forward`. scaled:
+        whether products are divided by sqrt(E) (Vaswani et al. 2017, eq. 1).
+        """
         super().__init__()
-        self.heads, self.head_width, self.dropout = heads, head_width, dropout
+        self.scale = None if scaled else 1.0
+        """The factor of products; None: 1 / sqrt(E)."""
+        self.heads, self.head_width, self.dropout, self.by_distance = heads, head_width, dropout, by_distance
         self.query = Linear(width, heads * head_width, bias=biases)
         self.key = Linear(width, heads * head_width, bias=biases)
         self.value = Linear(width, heads * head_width, bias=biases)
@@ -99,7 +114,7 @@ class Attention(nn.Module):
         """
         if spans is None:
             return [self.split(part) for part in found.chunk(maps, -1)]
-        if taken_by_flash(found, self.head_width):
+        if taken_by_flash(found, self.head_width) and not self.by_distance:
             each = found.chunk(maps, -1) if maps > 1 else [found]
             return [part.unflatten(-1, (self.heads, self.head_width)) for part in each]
         return spans.spread(found, maps, self.heads)
@@ -119,12 +134,14 @@ class Attention(nn.Module):
         trace: Trace | None = None,
         name: str = "",
         spans: tuple[Spans | None, Spans | None] = (None, None),
+        bias: Tensor | None = None,
     ) -> Tensor:
         """Attend from `states` [B, Q, D] to `attended`, or to themselves if it is None; returns [B, Q, D].
 
         mask: [B, 1, Q or 1, K], True at visible keys; None makes all keys visible. Not together with `causal`.
         gate: [H] factor on each head's output. trace: if given, filled with `name`.weights/.values/.heads. spans: of
-        queries and of keys, if states have no padding: they are [N, D] then, without mask and trace.
+        queries and of keys, if states have no padding: they are [N, D] then, without mask and trace. bias: [B or 1, H,
+        Q or 1, K], added to the products.
         """
         own, others = spans
         if attended is None:
@@ -132,15 +149,17 @@ class Attention(nn.Module):
             attended = KeyValues(*rest)
         else:
             (queries,) = self.laid_out(self.query(states), own, 1)
+        if own is not None and others is not None and others.mask is not None and not causal:
+            mask = others.mask[:, None, None]
+        if bias is not None:
+            mask, causal = with_mask(bias, causal_mask(queries) if causal else mask), False
         if own is not None and others is not None and queries.dim() == 3:
             dropout = self.dropout if self.training else 0.0
-            per_head = attend_by_flash(queries, attended, own, others, dropout, causal=causal)
+            per_head = attend_by_flash(queries, attended, own, others, dropout, self.scale, causal=causal)
         elif trace is None:
-            if others is not None and others.mask is not None and not causal:
-                mask = others.mask[:, None, None]
             per_head = self.untraced(queries, attended, mask, causal=causal)
         else:
-            weights = attention_weights(queries, attended.keys, mask=mask, causal=causal)
+            weights = attention_weights(queries, attended.keys, mask=mask, causal=causal, scale=self.scale)
             per_head = weights @ attended.values
             trace[f"{name}.weights"], trace[f"{name}.values"] = weights, attended.values
         if gate is not None:
@@ -159,18 +178,24 @@ class Attention(nn.Module):
         """Heads [B, H, Q, E] without their weights, in fp32 on a CPU, where bf16 gradients take ten times as long."""
         keys, values, dropout = attended.keys, attended.values, self.dropout if self.training else 0.0
         if queries.dtype is not torch.bfloat16 or queries.device.type != "cpu":
-            return attend(queries, keys, values, mask, dropout, causal=causal)
+            return attend(queries, keys, values, mask, dropout, self.scale, causal=causal)
         with torch.autocast("cpu", enabled=False):
-            return attend(queries.float(), keys.float(), values.float(), mask, dropout, causal=causal)
+            return attend(queries.float(), keys.float(), values.float(), mask, dropout, self.scale, causal=causal)
 
 
 def attend(
-    queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None, dropout: float, *, causal: bool
-) -> Tensor:
-    """Heads [B, H, Q, E] by torch's attention, or by products if they are faster. dropout: of weights."""
+    queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None, dropout: float, scale: float | None, *,
+    causal: bool,
+) -> Tensor:  # fmt: skip
+    """Heads [B, H, Q, E] by torch's attention, or by products if they are faster. dropout: of weights.
+
+    scale: factor of the products, here and below; None: 1 / sqrt(E).
+    """
     if torch.compiler.is_compiling() or not faster_by_products(queries, keys):
-        return F.scaled_dot_product_attention(queries, keys, values, mask, dropout, causal)
-    return attend_by_products(queries, keys, values, causal_mask(queries) if causal else mask, dropout)
+        if mask is not None and mask.is_floating_point():
+            mask = mask.to(queries.dtype)
+        return F.scaled_dot_product_attention(queries, keys, values, mask, dropout, causal, scale=scale)
+    return attend_by_products(queries, keys, values, causal_mask(queries) if causal else mask, dropout, scale)
 
 
 def merged_heads(per_head: Tensor, spans: Spans | None) -> Tensor:
@@ -186,14 +211,26 @@ def taken_by_flash(states: Tensor, head_width: int) -> bool:
 
 
 def attend_by_flash(
-    queries: Tensor, attended: KeyValues, own: Spans, others: Spans, dropout: float, *, causal: bool
+    queries: Tensor,
+    attended: KeyValues,
+    own: Spans,
+    others: Spans,
+    dropout: float,
+    scale: float | None = None,
+    *,
+    causal: bool,
 ) -> Tensor:
     """Heads [N, H, E] of sentences without padding. dropout: of weights, which `torch.nn.attention.varlen` lacks."""
     lengths = (own.starts, others.starts, own.longest, others.longest)
     found: Tensor = torch.ops.aten._flash_attention_forward(
-        queries, attended.keys, attended.values, *lengths, dropout, causal, return_debug_mask=False
+        queries, attended.keys, attended.values, *lengths, dropout, causal, return_debug_mask=False, scale=scale
     )[0]
     return found
+
+
+def with_mask(bias: Tensor, mask: Tensor | None) -> Tensor:
+    """A bias [B, H, Q, K] of products, with minus infinity where the mask, which broadcasts with it, is False."""
+    return bias if mask is None else bias.masked_fill(~mask, -torch.inf)
 
 
 def joined(maps: Sequence[nn.Linear]) -> tuple[Tensor, Tensor | None]:
@@ -208,18 +245,27 @@ def faster_by_products(queries: Tensor, keys: Tensor) -> bool:
     return many and queries.device.type == "cpu" and queries.dtype is torch.float32
 
 
-def attend_by_products(queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None, dropout: float) -> Tensor:
+def attend_by_products(
+    queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None, dropout: float, scale: float | None = None
+) -> Tensor:
     """Heads [B, H, Q, E] by two products and a softmax. dropout: of weights."""
     (count, heads, length, width), places = queries.shape, keys.shape[2]
     scores = torch.bmm(queries.reshape(-1, length, width), keys.reshape(-1, places, width).mT)
-    scores = scores.mul_(width**-0.5).view(count, heads, length, places)
+    scores = scores.mul_(width**-0.5 if scale is None else scale).view(count, heads, length, places)
     if mask is not None:
         # Added, as masked_fill takes three times as long, and again for the gradient.
-        scores.add_(torch.zeros(mask.shape, dtype=scores.dtype).masked_fill_(~mask, -torch.inf))
+        scores.add_(as_summand(mask, scores.dtype))
     if places < VECTOR:
         scores = F.pad(scores, (0, VECTOR - places), value=-torch.inf)
     weights = drop(scores.softmax(-1)[..., :places], dropout, training=True).reshape(-1, length, places)
     return torch.bmm(weights, values.reshape(-1, places, width)).view(count, heads, length, width)
+
+
+def as_summand(mask: Tensor, dtype: torch.dtype) -> Tensor:
+    """What is added to products for a mask: zeros, and minus infinity where it is False, or itself from `with_mask`."""
+    if mask.dtype is not torch.bool:
+        return mask.to(dtype)
+    return torch.zeros(mask.shape, dtype=dtype, device=mask.device).masked_fill_(~mask, -torch.inf)
 
 
 def causal_mask(queries: Tensor) -> Tensor:
@@ -227,11 +273,12 @@ def causal_mask(queries: Tensor) -> Tensor:
     return torch.ones(queries.shape[2], queries.shape[2], dtype=torch.bool, device=queries.device).tril()
 
 
-def attention_weights(queries: Tensor, keys: Tensor, *, mask: Tensor | None, causal: bool) -> Tensor:
+def attention_weights(
+    queries: Tensor, keys: Tensor, *, mask: Tensor | None, causal: bool, scale: float | None = None
+) -> Tensor:
     """Softmax attention weights [B, H, Q, K], computed explicitly for analyses that need them."""
-    scores = queries @ keys.transpose(-1, -2) / math.sqrt(queries.shape[-1])
+    products = queries @ keys.transpose(-1, -2)
+    scores = products / math.sqrt(queries.shape[-1]) if scale is None else products * scale
     if causal:
         mask = causal_mask(queries)
-    if mask is not None:
-        scores = scores.masked_fill(~mask, -torch.inf)
-    return scores.softmax(-1)
+    return (scores if mask is None else scores + as_summand(mask, scores.dtype)).softmax(-1)

@@ -19,10 +19,11 @@ from torch import Tensor, nn
 
 from heads.base.files import UserError
 from heads.model.attention import Trace
+from heads.model.distances import shared_distances
 from heads.model.dropout import drop
 from heads.model.linear import Linear, linear
-from heads.model.shape import LEARNED, ModelShape
-from heads.model.sublayers import Gates, Pass, parts_of, run_through
+from heads.model.shape import DISTANCES, LEARNED, ModelShape
+from heads.model.sublayers import Gates, Pass, norm_of, parts_of, run_through
 from heads.text.packed import Spans
 from heads.text.special_ids import BOS
 
@@ -67,11 +68,14 @@ Subwords = nn.Embedding | TiedEmbedding
 
 
 class Embedding(nn.Module):
-    """Subword embeddings scaled by sqrt(D) plus positions, sinusoidal (Vaswani et al. 2017, sec. 3.5) or learnt."""
+    """Subword embeddings scaled by sqrt(D) plus positions, sinusoidal (Vaswani et al. 2017, sec. 3.5) or learnt.
 
-    def __init__(self, shape: ModelShape, subwords: int | Subwords, start: int = 0) -> None:
+    Positions are zeros in a model with learnt biases of distances.
+    """
+
+    def __init__(self, shape: ModelShape, subwords: int | Subwords, start: int | None = None) -> None:
         """subwords: the number of subwords, or those of another embedding, whose matrix this one shares.
-        start: the id whose vector is used for BOS in a decoder; 0: BOS has its own.
+        start: the id whose vector is used for BOS in a decoder; None: BOS has its own.
         """
         super().__init__()
         self.width, self.dropout, self.start = shape.width, shape.dropout, start
@@ -79,7 +83,7 @@ class Embedding(nn.Module):
         self.first_position, self.layout = shape.first_position, shape.positions
         self.subwords = self.table(subwords) if isinstance(subwords, int) else TiedEmbedding(subwords)
         self.positions = self.table(shape.max_positions) if shape.positions == LEARNED else None
-        self.norm = nn.LayerNorm(shape.width, eps=shape.norm_epsilon) if shape.embedding_norm else nn.Identity()
+        self.norm = norm_of(shape) if shape.embedding_norm else nn.Identity()
 
     def table(self, rows: int) -> nn.Embedding:
         """An embedding of this many rows, whose vectors initially have a length of about 1."""
@@ -89,12 +93,14 @@ class Embedding(nn.Module):
 
     def vectors(self, ids: Tensor) -> Tensor:
         """Vectors [B, Q, D] of ids [B, Q], without positions."""
-        found: Tensor = self.subwords(torch.where(ids == BOS, self.start, ids) if self.start else ids)
+        found: Tensor = self.subwords(ids if self.start is None else torch.where(ids == BOS, self.start, ids))
         return found
 
     def signals(self, length: int, first: int = 0) -> Tensor:
         """Signals [length, D] of positions from `first` on. Raises UserError if the model has not learnt that many."""
         weight = self.subwords.weight
+        if self.layout == DISTANCES:
+            return weight.new_zeros(length, self.width)
         if self.positions is not None:
             if first + length > self.positions.num_embeddings:
                 raise UserError(
@@ -161,7 +167,7 @@ def to_attention(source_mask: Tensor) -> Tensor | None:
 
 def final_norm(shape: ModelShape) -> nn.Module:
     """The module after the last layer: a norm in a pre-norm model, else the identity."""
-    return nn.LayerNorm(shape.width, eps=shape.norm_epsilon) if shape.pre_norm else nn.Identity()
+    return norm_of(shape) if shape.pre_norm else nn.Identity()
 
 
 class Encoder(nn.Module):
@@ -179,6 +185,7 @@ class Encoder(nn.Module):
     def __init__(self, shape: ModelShape) -> None:
         super().__init__()
         self.shape = shape
+        self.encoder_distances = shared_distances(shape, "enc_self")
 
     def encode(
         self, source: Tensor, real: Tensor | Spans, gates: Gates | None = None, trace: Trace | None = None

@@ -23,7 +23,7 @@ TOLERANCE = 1e-9
 
 STACKS = {"enc": "encoder", "dec": "decoder"}
 MODULES = {"self": "self_attention", "enc": "cross_attention", "ffn": "feedforward"}
-MAPS: tuple[tuple[Sequence[str], str], ...] = ((("inner",), "outer"), (("query", "key", "value"), "output"))
+MAPS: tuple[tuple[Sequence[str], str], ...] = ((("inner", "factor"), "outer"), (("query", "key", "value"), "output"))
 """The linear maps that lose rows, and the one that loses columns, of a feed-forward network and of an attention."""
 
 MARKS = {"0": False, "1": True}
@@ -66,8 +66,23 @@ def prune(model: Model, open_heads: OpenHeads) -> Model:
                     if name in weights:
                         weights[name] = weights[name][columns]
             weights[f"{prefix}.{outer}.weight"] = weights[f"{prefix}.{outer}.weight"][:, columns]
-    smaller.to(next(model.parameters())).load_state_dict(weights)
+    smaller.to(next(model.parameters())).load_state_dict(weights | _distances(weights, shape, smaller.shape))
     return smaller.train(model.training)
+
+
+def _distances(weights: Mapping[str, Any], before: ModelShape, after: ModelShape) -> dict[str, Any]:
+    """Biases of distances without the columns of heads that are gone: from a layer, or, if shared, from all layers."""
+    found = {}
+    for kind in ("enc_self", "dec_self"):
+        stack = STACKS[kind[:3]]
+        tables = {f"{stack}_distances.weight": (before.sharing(kind), after.sharing(kind))}
+        if before.distances_by_layer:
+            layers = enumerate(zip(before.live_heads[kind], after.live_heads[kind], strict=True))
+            tables = {f"{stack}.{layer}.distances.weight": heads for layer, heads in layers}
+        for name, (old, new) in tables.items():
+            if name in weights:
+                found[name] = weights[name][:, [old.index(head) for head in new]]
+    return found
 
 
 def head_rows(shape: ModelShape) -> list[dict[str, Any]]:

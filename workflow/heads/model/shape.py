@@ -11,20 +11,21 @@ from typing import Any
 from heads.base.files import UserError, current_names, read_json
 from heads.base.names import ATTENTIONS, CLASSIFICATION, FEEDFORWARDS, GATED_SCOPES, KINDS_OF, TRANSLATION
 from heads.config.trainings import ModelSettings
+from heads.text.special_ids import PAD
 
 FACTS = "model.json"
 Head = tuple[str, int, int]
 """Kind of attention, layer, and the head's number before any head was removed; or stack, layer and hidden unit."""
 Place = tuple[str, int]
 """A sub-layer: its kind, such as enc_self or dec_ffn, and its layer."""
-ACTIVATIONS = ("relu", "silu", "gelu")
-"""Activations that feed-forward layers may have; gelu is exact, not the tanh approximation."""
-LEARNED = "learned"
+ACTIVATIONS = ("relu", "silu", "gelu", "gelu_tanh")
+"""Activations that feed-forward layers may have; gelu is exact, gelu_tanh its approximation by a tanh."""
+LEARNED, DISTANCES = "learned", "distances"
 SSRU = "ssru"
 PASTS = ("self_attention", SSRU)
 """How decoder layers read the target so far: by self-attention, or by a recurrent unit without heads."""
-POSITIONS = ("interleaved", "halves", "tensor2tensor", LEARNED)
-"""The layouts of `heads.model.encoder.sinusoids`, and learnt positions."""
+POSITIONS = ("interleaved", "halves", "tensor2tensor", LEARNED, DISTANCES)
+"""The layouts of `heads.model.encoder.sinusoids`, learnt positions, and learnt biases of distances in their place."""
 POOLINGS = ("mean", "cls", "max")
 """How a sentence encoder makes one vector of its last states: by their mean, the first, or the largest numbers."""
 NO_SHAPE = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError)
@@ -81,6 +82,21 @@ class ModelShape:
     """Number of the last target ids, which have no subword: probabilities count them, translations never have them."""
     live_units: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     """The number of hidden units left in the feed-forward network of each layer, by stack; empty: all `feedforward`."""
+    rms_norm: bool = False
+    """Whether norms only divide by the root mean square, without mean and bias (Zhang and Sennrich 2019)."""
+    gated_units: bool = False
+    """Whether hidden units are multiplied by a second linear map of the same states (Shazeer 2020)."""
+    feedforward_biases: bool = True
+    distance_buckets: int = 0
+    """Number of buckets of distances that each head of self-attention has a learnt bias for."""
+    farthest_distance: int = 128
+    """Distances from this one on share a bucket."""
+    distances_by_layer: bool = False
+    """Whether each layer has biases of its own, and not those of its whole stack."""
+    scaled_products: bool = True
+    """Whether products of queries and keys are divided by the square root of a head's width."""
+    starts_with_padding: bool = False
+    """Whether the embedding of padding is used for BOS in the decoder."""
 
     def __post_init__(self) -> None:
         """Raise ValueError for unknown names and for contradictory settings."""
@@ -88,6 +104,9 @@ class ModelShape:
             raise ValueError(f"unknown activation {self.activation} or positions {self.positions}")
         if (self.positions == LEARNED) != (self.max_positions > 0):
             raise ValueError("learnt positions need max_positions, and other positions must not have it")
+        sides = self.distance_buckets // 4
+        if (self.positions == DISTANCES) != (sides > 0) or 2 * sides >= self.farthest_distance:
+            raise ValueError("distances need at least 4 buckets, the last of which are farther than each is wide")
         if not all(0 <= subword < max(1, self.target_subwords) for subword in (self.start_subword, self.first_subword)):
             raise ValueError("start_subword and first_subword must be ids of the target vocabulary")
         if self.labels and (self.labels != self.target_subwords or self.layers("dec_self") or self.layers("dec_enc")):
@@ -124,6 +143,11 @@ class ModelShape:
         """Numbers of source and target ids up to those without a subword; an embedding that both share has the same."""
         target = self.target_subwords - self.nameless_subwords
         return (target if self.shared_embedding else self.source_subwords), target
+
+    @property
+    def start(self) -> int | None:
+        """The id whose embedding is used for BOS in the decoder; None: BOS has its own."""
+        return PAD if self.starts_with_padding else self.start_subword or None
 
     @property
     def longest(self) -> int:
@@ -166,6 +190,10 @@ class ModelShape:
     def members(self, kind: str) -> tuple[Sequence[int], ...]:
         """What can be pruned in each layer: the live heads of a kind of attention, or the units of a stack."""
         return tuple(map(range, self.units(kind))) if kind in FEEDFORWARDS else self.live_heads[kind]
+
+    def sharing(self, kind: str) -> tuple[int, ...]:
+        """The heads that any layer of self-attention still has: those that biases shared by its stack are of."""
+        return tuple(sorted({head for layer in self.live_heads[kind] for head in layer}))
 
     def all_heads(self) -> tuple[Head, ...]:
         """All heads of the original model, in the order of all tables and figures."""

@@ -7,16 +7,17 @@ export) walks through its sub-layers.
 Letters of shapes as in `heads.model.encoder`, and N hypotheses of a sentence.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-import torch.nn.functional as F
+import torch
 from torch import Tensor, nn
 
 from heads.model.attention import Attention, KeyValues, Trace
+from heads.model.distances import DistanceBias, distances_of
 from heads.model.dropout import drop
+from heads.model.feedforward import FeedForward
 from heads.model.kept import Kept, OfMemory, OwnPast, Recurrent
-from heads.model.linear import Linear
 from heads.model.shape import ModelShape
 from heads.model.ssru import Ssru
 from heads.text.packed import Spans
@@ -26,7 +27,6 @@ Gates = Mapping[str, Sequence[Tensor]]
 
 Of a feed-forward stack, such as `enc_ffn`, one tensor per layer with a factor on each hidden unit.
 """
-ACTIVATIONS: Mapping[str, Callable[[Tensor], Tensor]] = {"relu": F.relu, "silu": F.silu, "gelu": F.gelu}
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +57,13 @@ class Step(Pass):
     """[B, 1, N, K]: which decoder tokens are in the past of each hypothesis; None if all are."""
     end: int = 0
     """Number of decoder tokens including the newest; 0 if keys and values have no spare room and are appended to."""
+    distances: Tensor | None = None
+    """[B, 1, K]: the place of each decoder token less that of the newest; None if they are in order."""
+
+
+def norm_of(shape: ModelShape) -> nn.Module:
+    """A norm of states as the shape has it."""
+    return (nn.RMSNorm if shape.rms_norm else nn.LayerNorm)(shape.width, eps=shape.norm_epsilon)
 
 
 class Residual(nn.Module):
@@ -64,17 +71,19 @@ class Residual(nn.Module):
 
     def __init__(self, shape: ModelShape) -> None:
         super().__init__()
-        self.norm = nn.LayerNorm(shape.width, eps=shape.norm_epsilon)
+        self.norm = norm_of(shape)
         self.dropout, self.pre_norm = shape.dropout, shape.pre_norm
 
     def enter(self, states: Tensor) -> Tensor:
         """The input of the sub-layer: the states, normalised if pre-norm."""
-        return self.norm(states) if self.pre_norm else states
+        entered: Tensor = self.norm(states) if self.pre_norm else states
+        return entered
 
     def leave(self, states: Tensor, change: Tensor) -> Tensor:
         """The sum of the states and the sub-layer's output, normalised if post-norm."""
         summed = states + drop(change, self.dropout, training=self.training)
-        return summed if self.pre_norm else self.norm(summed)
+        left: Tensor = summed if self.pre_norm else self.norm(summed)
+        return left
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,10 +120,23 @@ class SelfAttention(SubLayer):
 
     attention: Attention
     causal: bool
+    distances: DistanceBias | None = None
+    """Biases of the layer or of its whole stack, of which the heads have these `columns`."""
+    columns: Sequence[int] = ()
 
     def forward(self, states: Tensor, seen: Pass) -> Tensor:
         """See `SubLayer`. Padding comes after the real tokens, so the causal mask alone hides it from them."""
-        return attended(self, states, None, seen, None if self.causal else seen.mask, causal=self.causal)
+        bias = None
+        if self.distances is not None:
+            places = torch.arange(states.shape[1] if seen.spans is None else seen.spans.longest, device=states.device)
+            bias = self.bias(places - places[:, None])
+        return attended(self, states, None, seen, None if self.causal else seen.mask, causal=self.causal, bias=bias)
+
+    def bias(self, distances: Tensor) -> Tensor:
+        """The biases [B or 1, H, Q, K] at distances [B, Q, K] or [Q, K]."""
+        assert self.distances is not None
+        biases: Tensor = self.distances(distances if distances.dim() == 3 else distances[None], self.columns)
+        return biases
 
     def start(self, memory: Tensor, hypotheses: int) -> OwnPast:
         """See `SubLayer`."""
@@ -127,7 +149,11 @@ class SelfAttention(SubLayer):
         assert isinstance(kept, OwnPast)
         entered = self.residual.enter(states)
         past = kept.extended(self.attention.project(entered), now.end)
-        change = self.attention(entered, past, gate=now.gate(self.kind, self.index), mask=now.visible)
+        bias = None
+        if self.distances is not None:
+            in_order = torch.arange(1 - past.keys.shape[2], 1, device=states.device)[None]
+            bias = self.bias(in_order if now.distances is None else now.distances)
+        change = self.attention(entered, past, gate=now.gate(self.kind, self.index), mask=now.visible, bias=bias)
         return self.residual.leave(states, change)
 
 
@@ -161,6 +187,7 @@ def attended(
     mask: Tensor | None,
     *,
     causal: bool = False,
+    bias: Tensor | None = None,
 ) -> Tensor:
     """States after attention to keys and values, or to themselves; without heads, only a bias, if any, is added."""
     attention, residual = part.attention, part.residual
@@ -169,7 +196,7 @@ def attended(
     gate = seen.gate(part.kind, part.index)
     change = attention(
         residual.enter(states), to, mask=mask, causal=causal, gate=gate, trace=seen.trace, name=name_of(part),
-        spans=(seen.spans, seen.spans if to is None else seen.memory_spans),
+        spans=(seen.spans, seen.spans if to is None else seen.memory_spans), bias=bias,
     )  # fmt: skip
     return residual.leave(states, change)
 
@@ -199,27 +226,6 @@ class Recurrence(SubLayer):
         return self.residual.leave(states, change)
 
 
-class FeedForward(nn.Module):
-    """Two linear maps with an activation between them (Vaswani et al. 2017, sec. 3.3)."""
-
-    def __init__(self, width: int, inner: int, dropout: float, activation: str = "relu") -> None:
-        super().__init__()
-        self.inner, self.outer, self.dropout = Linear(width, inner), Linear(inner, width), dropout
-        self.activation = activation
-
-    def activate(self, sums: Tensor) -> Tensor:
-        """Apply the activation to the output of the first map, of any shape."""
-        return ACTIVATIONS[self.activation](sums)
-
-    def forward(self, states: Tensor, gate: Tensor | None = None) -> Tensor:
-        """Map states [B, Q, D] to [B, Q, D]. gate: a factor on each hidden unit."""
-        hidden = drop(self.activate(self.inner(states)), self.dropout, training=self.training)
-        if gate is not None:
-            hidden = hidden * gate
-        changed: Tensor = self.outer(hidden)
-        return changed
-
-
 @dataclass(frozen=True, slots=True)
 class FeedForwardPart(SubLayer):
     """The feed-forward network of a layer."""
@@ -235,16 +241,16 @@ class FeedForwardPart(SubLayer):
 class Layer(nn.Module):
     """A layer of the encoder or decoder: its modules, and the sub-layers made of them."""
 
-    def __init__(self, shape: ModelShape, index: int, *, decoder: bool) -> None:
+    def __init__(self, shape: ModelShape, index: int, *, decoder: bool, distances: DistanceBias | None = None) -> None:
+        """distances: biases that all layers of the stack share."""
         super().__init__()
         self.index = index
 
         def attention(kind: str) -> Attention:
             """An attention of this kind with the layer's live heads."""
-            heads = len(shape.live_heads[kind][index])
-            return Attention(
-                shape.width, heads, shape.head_width, shape.attention_dropout, biases=shape.attention_biases
-            )
+            heads, biased = len(shape.live_heads[kind][index]), bool(shape.distance_buckets and kind != "dec_enc")
+            how = {"biases": shape.attention_biases, "by_distance": biased, "scaled": shape.scaled_products}
+            return Attention(shape.width, heads, shape.head_width, shape.attention_dropout, **how)
 
         stack = "dec" if decoder else "enc"
         self.parts: list[SubLayer] = []
@@ -255,14 +261,28 @@ class Layer(nn.Module):
         else:
             kind = f"{stack}_self"
             self.self_attention, self.self_residual = attention(kind), Residual(shape)
-            self.parts.append(SelfAttention(kind, index, self.self_residual, self.self_attention, decoder))
+            live = shape.live_heads[kind][index]
+            columns = [shape.sharing(kind).index(head) for head in live]
+            if shape.distances_by_layer:
+                self.distances = distances = distances_of(shape, len(live), causal=decoder)
+                columns = [*range(len(live))]
+            around = (self.self_residual, self.self_attention, decoder)
+            self.parts.append(SelfAttention(kind, index, *around, distances, columns))
         if decoder:
             self.cross_attention, self.cross_residual = attention("dec_enc"), Residual(shape)
             self.parts.append(CrossAttention("dec_enc", index, self.cross_residual, self.cross_attention))
         kind = f"{stack}_ffn"
-        self.feedforward = FeedForward(shape.width, shape.units(kind)[index], shape.dropout, shape.activation)
+        self.feedforward = FeedForward(
+            shape.width, shape.units(kind)[index], shape.dropout, shape.activation,
+            gated=shape.gated_units, biases=shape.feedforward_biases,
+        )  # fmt: skip
         self.feedforward_residual = Residual(shape)
         self.parts.append(FeedForwardPart(kind, index, self.feedforward_residual, self.feedforward))
+
+
+def stack_of(shape: ModelShape, layers: int, distances: DistanceBias | None, *, decoder: bool = False) -> nn.ModuleList:
+    """The layers of an encoder or decoder, with the biases of distances that they share, if they do."""
+    return nn.ModuleList(Layer(shape, index, decoder=decoder, distances=distances) for index in range(layers))
 
 
 def layers_of(stack: nn.ModuleList) -> list[Layer]:

@@ -8,14 +8,15 @@ from dataclasses import dataclass
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import Tensor
 
 from heads.model.attention import Trace
+from heads.model.distances import shared_distances
 from heads.model.encoder import Embedding, Encoder, TiedLinear, final_norm, to_attention
 from heads.model.kept import ROOM, Kept
 from heads.model.linear import Linear
 from heads.model.shape import ModelShape
-from heads.model.sublayers import Gates, Layer, Pass, Step, parts_of, run_through
+from heads.model.sublayers import Gates, Pass, Step, parts_of, run_through, stack_of
 from heads.text.packed import Packed
 
 
@@ -31,6 +32,8 @@ class DecoderCache:
     room: int
     """Number of subwords that there is room for."""
     steps: int = 0
+    written: Tensor | None = None
+    """[B, 1, K]: the step in which each of the subwords so far was new, if the model has biases of distances."""
 
     def reorder(self, parents: Tensor) -> None:
         """Let the hypothesis at each place [B, N] of a sentence continue the one at place `parents`."""
@@ -52,6 +55,8 @@ class DecoderCache:
         # Sentences that need fewer keys than others keep some that no hypothesis sees.
         places = used.byte().sort(dim=1, stable=True, descending=True).indices[:, : int(used.sum(1).max())]
         self.seen = seen.gather(2, places[:, None].expand(-1, seen.shape[1], -1))
+        if self.written is not None:
+            self.written = self.written[rows].gather(2, places[:, None])
         with_room = F.pad(places, (0, ROOM * seen.shape[1]))
         self.room = with_room.shape[1]
         for kept in self.kept:
@@ -65,8 +70,13 @@ class DecoderCache:
         themselves = torch.eye(places, dtype=torch.bool, device=self.seen.device).expand(count, -1, -1)
         self.seen = torch.cat([self.seen, themselves], 2)
         self.steps += 1
-        visible = self.seen[:, None] if places > 1 else None
-        return Step(gates, mask=to_attention(self.source_mask), visible=visible, end=self.seen.shape[2])
+        visible, distances = self.seen[:, None] if places > 1 else None, None
+        if self.written is not None:
+            newest = self.written.new_full((count, 1, places), self.steps)
+            self.written = torch.cat([self.written, newest], 2)
+            distances = self.written - self.steps
+        mask, end = to_attention(self.source_mask), self.seen.shape[2]
+        return Step(gates, mask=mask, visible=visible, end=end, distances=distances)
 
 
 class Transformer(Encoder):
@@ -76,9 +86,10 @@ class Transformer(Encoder):
         super().__init__(shape)
         self.source_embedding = Embedding(shape, shape.source_subwords)
         subwords = self.source_embedding.subwords if shape.shared_embedding else shape.target_subwords
-        self.target_embedding = Embedding(shape, subwords, shape.start_subword)
-        self.encoder = nn.ModuleList(Layer(shape, i, decoder=False) for i in range(shape.encoder_layers))
-        self.decoder = nn.ModuleList(Layer(shape, i, decoder=True) for i in range(shape.decoder_layers))
+        self.target_embedding = Embedding(shape, subwords, shape.start)
+        self.decoder_distances = None if shape.recurrent else shared_distances(shape, "dec_self")
+        self.encoder = stack_of(shape, shape.encoder_layers, self.encoder_distances)
+        self.decoder = stack_of(shape, shape.decoder_layers, self.decoder_distances, decoder=True)
         self.encoder_norm, self.decoder_norm = final_norm(shape), final_norm(shape)
         self.projection = (
             TiedLinear(self.target_embedding.subwords)
@@ -117,7 +128,8 @@ class Transformer(Encoder):
         """An empty cache for decoding from `memory` [B, S, D] token by token, with N hypotheses per sentence."""
         seen = source_mask.new_empty(len(memory), hypotheses, 0)
         kept = [part.start(memory, hypotheses) for part in parts_of(self.decoder)]
-        return DecoderCache(kept, source_mask, seen, ROOM * hypotheses)
+        written = seen.new_empty(len(memory), 1, 0, dtype=torch.long) if self.shape.distance_buckets else None
+        return DecoderCache(kept, source_mask, seen, ROOM * hypotheses, written=written)
 
     def decode_next(
         self,

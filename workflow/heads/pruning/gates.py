@@ -90,8 +90,8 @@ class TrainableGates(nn.Module):
         super().__init__()
         self.kinds = model.kinds_in(scope)
         """The kinds of attention, and the feed-forward stacks, that have gates."""
-        self.unit_cost = 1 / (2 * model.head_width)
-        """What an open hidden unit costs of what an open head costs: 2 D weights of 4 D d, with heads of width d."""
+        self.unit_cost = (3 if model.gated_units else 2) / (4 * model.head_width)
+        """What an open hidden unit costs of what an open head costs: 2 or 3 D weights of 4 D d, d a head's width."""
 
     def sampled(self, generator: torch.Generator) -> dict[str, list[Tensor]]:
         """Sample the gates of one update, shared by all its sentences; the generator must be on their device."""

@@ -194,6 +194,20 @@ def described_subwords(folder: Path, vocab: str = "", merges: str = "") -> dict[
     return described
 
 
+def byte_subwords(signs: Sequence[str], extras: Sequence[str]) -> dict[str, Any]:
+    """A description for `tokenizers` in which each byte is a subword, after these signs and before further ones."""
+    shown = [*range(33, 127), *range(161, 173), *range(174, 256)]
+    letters = {byte: chr(byte) for byte in shown}
+    letters |= {byte: chr(256 + place) for place, byte in enumerate(sorted({*range(256)} - {*shown}))}
+    tokenizers, names = library(), [*signs, *(letters[byte] for byte in range(256)), *extras]
+    made = tokenizers.Tokenizer(tokenizers.models.BPE({name: number for number, name in enumerate(names)}, []))
+    made.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+    made.decoder = tokenizers.decoders.ByteLevel()
+    made.add_special_tokens([*signs, *extras])
+    described: dict[str, Any] = json.loads(made.to_str())
+    return described
+
+
 def numbered_by(described: Mapping[str, Any]) -> dict[str, int]:
     """The ids in a description by name, added subwords included; of two with the same name, the one that is used."""
     vocabulary = described["model"]["vocab"]

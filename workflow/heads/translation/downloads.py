@@ -26,7 +26,7 @@ from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from heads.base import bert, fairseq, marian
+from heads.base import bert, fairseq, marian, t5
 from heads.base.fetch import Absent, fetch
 from heads.base.files import UserError
 from heads.base.marian import CONFIG, DESCRIBED, HUB, WEIGHTS
@@ -159,7 +159,8 @@ def folder_of(pretrained: Path, hub: str = HUB) -> Path:
             raise UserError(f"{kind.not_there(pretrained)} ({error})") from error
         config = read_object(folder / CONFIG)
         refuse_quantised(pretrained / CONFIG, config)
-        kind = bert if config.get("model_type") == "bert" else fairseq if fairseq.fits(folder) else marian
+        kind = bert if config.get("model_type") == "bert" else marian
+        kind = next((one for one in (fairseq, t5) if one.fits(folder)), kind)
         try:
             for file in kind.FROM_HUB:
                 try:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from heads.base import fairseq
+from heads.base import fairseq, t5
 from heads.base.files import UserError, write_json, write_text, write_tsv
 from heads.base.names import QUANTIZATIONS
 from heads.model.equal_units import with_equal_units
@@ -22,6 +22,7 @@ from heads.translation.export_page import ALIGNMENT_USE, NAMELESS_USE, page, sea
 from heads.translation.fairseq_folder import read_fairseq
 from heads.translation.from_firefox import model_of_firefox, read_firefox
 from heads.translation.from_marian import model_of_marian
+from heads.translation.from_t5 import model_of_t5
 from heads.translation.marian_folder import added_to, read_marian
 from heads.translation.model_folder import (
     PRETRAINED,
@@ -32,6 +33,7 @@ from heads.translation.model_folder import (
     score_of,
     vocabulary_folder,
 )
+from heads.translation.t5_folder import read_t5
 from heads.translation.to_ctranslate2 import (
     ROWS,
     AligningHead,
@@ -44,6 +46,7 @@ from heads.translation.to_fairseq import languages_of, write_fairseq
 from heads.translation.to_firefox import origin_of, write_firefox
 from heads.translation.to_huggingface import refuse_for_marian, write_huggingface
 from heads.translation.to_onnx import agreement_of_onnx, refuse_for_onnx, write_onnx
+from heads.translation.to_t5 import write_t5
 
 FORMATS = ("folder", "ctranslate2", "onnx", "huggingface", "marian", "npz")
 """Our own folder, and the formats of other programs."""
@@ -116,7 +119,7 @@ def refuse_translator(shape: ModelShape, place: Path, form: str) -> None:
         refuse_for_ctranslate2(shape)
     elif form in OF_MARIAN:
         origin_of(shape, place / PRETRAINED)
-    elif form == "huggingface" and not fairseq.fits(place / PRETRAINED):
+    elif form == "huggingface" and not (fairseq.fits(place / PRETRAINED) or t5.fits(place / PRETRAINED)):
         refuse_for_marian(shape, [vocabulary_of(place / name) for name in VOCABULARIES])
     elif form == "onnx":
         refuse_for_onnx(shape)
@@ -140,7 +143,7 @@ def _write_other(
     """
     limit = rounding_of(model, pairs)
     if form in ("huggingface", *OF_MARIAN):
-        model = with_equal_units(model, in_both=form in OF_MARIAN)
+        model = with_equal_units(model, in_both=form in OF_MARIAN or t5.fits(came_with))
     if form == "ctranslate2":
         write_ctranslate2(model, vocabularies, stage, quantization, aligning)
         difference = agreement_of_ctranslate2(model, vocabularies, stage, pairs)
@@ -151,6 +154,9 @@ def _write_other(
         write_fairseq(model, came_with, searched, stage)
         again = read_fairseq(stage, languages_of(came_with))
         difference = difference_of_models(model, model_of_marian(again, model.shape.first_subword), pairs)
+    elif form == "huggingface" and t5.fits(came_with):
+        write_t5(model, came_with, searched, stage)
+        difference = difference_of_models(model, model_of_t5(read_t5(stage)), pairs)
     elif form == "huggingface":
         write_huggingface(model, vocabularies, searched, stage, added_to(came_with))
         difference = difference_of_models(model, model_of_marian(read_marian(stage)), pairs)

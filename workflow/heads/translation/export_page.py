@@ -30,7 +30,7 @@ def page(model: Encoder, facts: Facts, score: Facts | None, use: str, about: Fac
     parameters = sum(value.numel() for value in model.parameters())
     return f"""# {facts["experiment"]}/{facts["run"]}
 
-A Transformer for translation with {parameters:,} parameters.
+A Transformer that writes texts, with {parameters:,} parameters.
 
 ## Attention heads left
 
@@ -66,6 +66,7 @@ FOLDER is this folder; its `model.json` lists the remaining heads. To install th
     if form == "huggingface" and "model_type" in origins:
         form = "fairseq"
     described = origins.get(DESCRIBED) or origins.get("model_type") == "bart"
+    before = origins["prefix"] if PREFIX_SUBWORDS in origins else ""
     added = CUT.format(added=origins[ADDED]) if origins.get(ADDED) else ""
     if form == "ctranslate2" and described:
         form = "described"
@@ -75,7 +76,8 @@ FOLDER is this folder; its `model.json` lists the remaining heads. To install th
         ours="as ours" if theirs else f"whereas ours were divided by ((5 + length) / 6) ** {alpha}",
         search=f" --length-offset 0 --early-stopping {ends}" if theirs else "",
         languages=LANGUAGES.format(**origins) if origins.get("source_language") else "",
-        first=f'["{origins["prefix"]}"] + ' if origins.get("prefix") else "",
+        first=f"{json.dumps(begins, ensure_ascii=False)} + " if (begins := _prefix_of(origins)) else "",
+        lines=json.dumps([f"{before}A sentence.", f"{before}Another one."], ensure_ascii=False),
         last=f" + {json.dumps(origins['suffix'])}" if origins.get("suffix") else "",
         forced=FORCED.format(**origins) if origins.get("target_prefix") else "",
         library="tokenizers" if described else "sentencepiece",
@@ -85,6 +87,13 @@ FOLDER is this folder; its `model.json` lists the remaining heads. To install th
     return f"""{how}
 Written by {code}. At that time, no log-probability of a subword differed by more than {difference:.1e} nats from that
 of the model in that code. `heads.tsv` lists the remaining heads, and `origin.json` says how the model was made."""
+
+
+def _prefix_of(about: Facts) -> list[str]:
+    """The subwords that each source begins with."""
+    alone = [about["prefix"]] if about.get("prefix") else []
+    found: list[str] = about.get(PREFIX_SUBWORDS, alone)
+    return found
 
 
 LANGUAGES = ', src_lang="{source_language}", tgt_lang="{target_language}"'
@@ -102,7 +111,10 @@ def cut(line):  # at subwords that were added to the vocabulary
 
 """
 MODEL_TYPES = {"marian": "Marian", "m2m_100": "M2M100", "bart": "BART", "mbart": "mBART"}
+MODEL_TYPES |= {"t5": "T5", "mt5": "mT5", "umt5": "UMT5"}
 """Names of third-party models by transformers' `model_type`."""
+PREFIX_SUBWORDS = "prefix_subwords"
+"""The key of the subwords of a prefix that is a text; other prefixes are one subword, or transformers puts them."""
 
 USES = {
     "onnx": """    pip install onnxruntime {library} numpy
@@ -156,7 +168,7 @@ from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 
 tokenizer = AutoTokenizer.from_pretrained("."{languages})
 model = AutoModelForSeq2SeqLM.from_pretrained(".")
-batch = tokenizer(["A sentence.", "Another one."], return_tensors="pt", padding=True)
+batch = tokenizer({lines}, return_tensors="pt", padding=True)
 print(tokenizer.batch_decode(model.generate(**batch), skip_special_tokens=True))
 ```
 

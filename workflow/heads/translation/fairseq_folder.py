@@ -165,7 +165,7 @@ def _subwords(folder: Path) -> tuple[bytes | None, dict[str, int]]:
         subwords = {name: number for number, name in enumerate(_in_sentencepiece(folder / SEGMENTER))}
     else:
         raise UserError(f"{folder} has no {SEGMENTER}: copy it from where the model is from.")
-    if described.is_file() and _contradicts(read_object(described), subwords):
+    if described.is_file() and contradicts(read_object(described), subwords):
         return None, numbered_by(described_subwords(folder))
     return (folder / SEGMENTER).read_bytes() if (folder / SEGMENTER).is_file() else None, subwords
 
@@ -180,7 +180,7 @@ def _in_sentencepiece(path: Path) -> list[str]:
     return [*FIRST, *(processor.id_to_piece(number) for number in range(3, processor.get_piece_size()))]
 
 
-def _contradicts(described: Mapping[str, Any], subwords: Mapping[str, int]) -> bool:
+def contradicts(described: Mapping[str, Any], subwords: Mapping[str, int]) -> bool:
     """Whether a tokenizer.json gives a subword another id, or an id another subword."""
     try:
         theirs = numbered_by(described)

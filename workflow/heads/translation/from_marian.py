@@ -61,11 +61,11 @@ class Numbering:
 
 
 def numbering(subwords: Sequence[str], *, pad: int, start: int, eos: int, unk: int) -> Numbering:
-    """Our numbering of a vocabulary [V] with these special ids; it has V + 1 ids if the start is padding or EOS."""
+    """Our numbering of a vocabulary [V] with these special ids; it has V + 1 ids if the start is another of them."""
     others = [number for number in named_first(subwords) if number not in (pad, start, eos, unk)]
     rows = (pad, start, eos, unk, *others)
     names = [subwords[number] for number in rows]
-    if start in (pad, eos):
+    if start in (pad, eos, unk):
         names[BOS] = next(name for name in ("<s>", "<start>", "<start of target>") if name not in subwords)
     return Numbering(rows, tuple(names))
 

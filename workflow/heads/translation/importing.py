@@ -39,7 +39,7 @@ def write_vocabularies(folder: MarianFolder, place: Path, prefix: str) -> None:
         model, begins = place / f"{side}.model", first if side == SIDES[0] else []
         if folder.segmenters:
             content, origin = folder.segmenters[number], folder.path / f"{side}.spm"
-            _write_sentencepiece(model, content, ours.names, origin, folder.added, begins)
+            write_sentencepiece(model, content, ours.names, origin, folder.added, begins)
         else:
             write_described_subwords(model, described, ours.names, begins)
     about = {"prefix": prefix, **_cutting(folder), **searched_by_its_authors(folder.path, folder.generation)}
@@ -65,7 +65,7 @@ def _ended_by_eos(folder: MarianFolder, ours: Numbering) -> dict[str, Any]:
     return described
 
 
-def _write_sentencepiece(
+def write_sentencepiece(
     model: Path,
     content: bytes,
     names: Sequence[str],
@@ -150,7 +150,7 @@ def _write_vocabulary(
         write_described_subwords(model, described, names, prefix, suffix)
         return
     content = folder.segmenters[0]
-    _write_sentencepiece(model, content, names, folder.path, folder.added, prefix, suffix, folder.signs)
+    write_sentencepiece(model, content, names, folder.path, folder.added, prefix, suffix, folder.signs)
 
 
 def unused_of(folder: MarianFolder) -> list[str]:

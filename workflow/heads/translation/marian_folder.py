@@ -92,7 +92,7 @@ def read_marian(folder: Path) -> MarianFolder:
         kind = config.get("model_type", "a model of unknown type")
         raise UserError(
             f"{folder / marian.CONFIG} describes {kind}, which is not supported: give a model of type marian, m2m_100 "
-            "(M2M100 and NLLB), bart, mbart or bert."
+            "(M2M100 and NLLB), bart, mbart, t5, mt5, umt5 or bert."
         )
     files = [folder / name for name in (marian.SOURCE_SPM, marian.TARGET_SPM)]
     described = (folder / marian.DESCRIBED).is_file() and not any(path.is_file() for path in files)

@@ -28,10 +28,12 @@ from heads.translation.fairseq_folder import read_fairseq
 from heads.translation.from_bert import drawn_anew, labels_of, model_of_bert
 from heads.translation.from_firefox import model_of_firefox, read_firefox, write_firefox_vocabularies
 from heads.translation.from_marian import model_of_marian
+from heads.translation.from_t5 import model_of_t5, unused_of_t5, write_t5_vocabularies
 from heads.translation.importing import frame_of, unused_of, write_fairseq_vocabularies, write_vocabularies
 from heads.translation.marian_folder import read_marian, read_object
 from heads.translation.model_folder import about_of
 from heads.translation.saved_weights import refuse_adapter
+from heads.translation.t5_folder import read_t5
 
 NO_LANGUAGES = ("", "")
 
@@ -83,6 +85,13 @@ def _fairseq(folder: Path, wishes: Wishes) -> Read:
     return Read(model, lambda place: write_fairseq_vocabularies(theirs, place, *wishes.languages), unused_of(theirs))
 
 
+def _t5(folder: Path, wishes: Wishes) -> Read:
+    _refuse_languages(wishes)
+    theirs = read_t5(folder)
+    write = partial(write_t5_vocabularies, theirs, prefix=wishes.prefix)
+    return Read(partial(model_of_t5, theirs), write, unused_of_t5(theirs))
+
+
 def _marian(folder: Path, wishes: Wishes) -> Read:
     theirs = read_marian(folder)
     _refuse_languages(wishes)
@@ -114,6 +123,7 @@ def _refuse_languages(wishes: Wishes) -> None:
 READERS: Mapping[str, Callable[[Path, Wishes], Read]] = {
     "bert": _bert,
     "fairseq": _fairseq,
+    "t5": _t5,
     "marian": _marian,
     "firefox": _firefox,
 }

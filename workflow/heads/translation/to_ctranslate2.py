@@ -26,7 +26,7 @@ from heads.text.special_ids import BOS, EOS, UNK
 from heads.text.vocabulary import Vocabulary
 from heads.translation.agreement import POSITIONS, Pair, largest_difference
 
-ACTIVATIONS = {"relu": "RELU", "silu": "SWISH", "gelu": "GELU"}
+ACTIVATIONS = {"relu": "RELU", "silu": "SWISH", "gelu": "GELU", "gelu_tanh": "GELUTanh"}
 PARTS = {
     "enc_self": "self_attention",
     "enc_ffn": "ffn",
@@ -35,6 +35,8 @@ PARTS = {
     "dec_ffn": "ffn",
 }
 """CTranslate2's names of our sub-layers."""
+NORMS = {"weight": "gamma", "bias": "beta"}
+"""CTranslate2's names of a norm's parameters."""
 ROWS = "alignment_heads.tsv"
 STEP = "output"
 """Programs that return attention with a translation report, for each subword, that of the step which outputs it."""
@@ -136,6 +138,8 @@ def _described(model: Transformer, specs: Any) -> Any:
         for stack, kinds in (("encoder", ("enc_self",)), ("decoder", ("dec_self", "dec_enc")))
     }
     how = {"pre_norm": shape.pre_norm, "head_dim": shape.head_width, "layernorm_embedding": shape.embedding_norm}
+    how |= {"rms_norm": shape.rms_norm, "ffn_glu": shape.gated_units}
+    how["relative_attention_bias"] = bool(shape.distance_buckets)
     how["activation"] = getattr(specs.Activation, ACTIVATIONS[shape.activation])
     spec = specs.TransformerSpec(
         specs.TransformerEncoderSpec(shape.encoder_layers, most["encoder"], **how),
@@ -143,7 +147,8 @@ def _described(model: Transformer, specs: Any) -> Any:
     )
     for name, side, stack in (("encoder", "source", spec.encoder), ("decoder", "target", spec.decoder)):
         embedding: Embedding = getattr(model, f"{side}_embedding")
-        stack.position_encodings.encodings = _numbers(embedding.signals(min(POSITIONS, shape.longest)))
+        if not shape.distance_buckets:
+            stack.position_encodings.encodings = _numbers(embedding.signals(min(POSITIONS, shape.longest)))
         stack.scale_embeddings = shape.scaled_embedding
         if shape.embedding_norm:
             _put_norm(stack.layernorm_embedding, embedding.norm)
@@ -165,15 +170,24 @@ def _put_layer(spec: Any, layer: Layer, heads: int, shape: ModelShape) -> None:
             inner, outer = part.feedforward.inner, part.feedforward.outer
             # It has no matrices without rows, so a network without units gets one that is always zero.
             more = 0 if outer.in_features else 1
-            _put(described.linear_0, F.pad(inner.weight, (0, 0, 0, more)), F.pad(inner.bias, (0, more)))
+            for name, linear in (("linear_0", inner), ("linear_0_noact", part.feedforward.factor)):
+                if linear is not None:
+                    bias = None if linear.bias is None else F.pad(linear.bias, (0, more))
+                    _put(getattr(described, name), F.pad(linear.weight, (0, 0, 0, more)), bias)
             _put(described.linear_1, F.pad(outer.weight, (0, more)), outer.bias)
         elif isinstance(part, SelfAttention | CrossAttention):
             _put_attention(described, part.attention, heads, shape)
+            if isinstance(part, SelfAttention) and part.distances is not None:
+                table = part.distances.weight[:, list(part.columns)]
+                described.relative_attention_bias = _numbers(_padded(table, len(table), heads))
+                described.relative_attention_max_distance = np.int32(shape.farthest_distance)
 
 
 def _put_attention(spec: Any, ours: Attention, heads: int, shape: ModelShape) -> None:
     """Fill in the matrices, with zeros for missing heads, joined as in CTranslate2: all three, or keys and values."""
     rows = heads * shape.head_width
+    if not shape.scaled_products:
+        spec.queries_scale = np.float32(1.0)
     maps = [ours.query, ours.key, ours.value]
     for linear, parts in zip(spec.linear, [maps] if len(spec.linear) == 2 else [maps[:1], maps[1:]], strict=False):
         biases = [_padded(part.bias, rows) for part in parts if part.bias is not None]
@@ -196,7 +210,8 @@ def _put(spec: Any, weight: Tensor, bias: Tensor | None = None) -> None:
 
 
 def _put_norm(spec: Any, norm: nn.Module) -> None:
-    spec.gamma, spec.beta = (_numbers(norm.get_parameter(name)) for name in ("weight", "bias"))
+    for name, parameter in norm.named_parameters():
+        setattr(spec, NORMS[name], _numbers(parameter))
 
 
 def _numbers(tensor: Tensor) -> Any:

@@ -127,4 +127,4 @@ class Voita2019(Rule):
         further = queries @ keys.transpose(-1, -2) * seen.scale - seen.scores
         weights = seen.weights * further.exp()
         weights = weights / weights.sum(-1, keepdim=True)
-        return Attended(queries, keys, values, weights, weights @ values, seen.own)
+        return Attended(queries, keys, values, weights, weights @ values, seen.own, seen.scaled)

@@ -80,6 +80,8 @@ class Attended:
     """[B, H, Q, E]"""
     own: bool
     """Whether it is self-attention, so that keys are cut at the same position as queries."""
+    scaled: bool = True
+    """Whether products of queries and keys are divided by sqrt(E)."""
 
     def part(self, multiplier: Tensor) -> Attended:
         """The part that multipliers [B, G, Q, H, E] of head outputs cover."""
@@ -92,16 +94,17 @@ class Attended:
             self.weights[:sentences, :, :queries, :keys],
             self.outputs[:sentences, :, :queries],
             self.own,
+            self.scaled,
         )
 
     @property
     def scale(self) -> float:
         """The factor of the scores."""
-        return 1 / math.sqrt(self.queries.shape[-1])
+        return 1 / math.sqrt(self.queries.shape[-1]) if self.scaled else 1.0
 
     @property
     def scores(self) -> Tensor:
-        """[B, H, Q, K], before the softmax and the mask."""
+        """[B, H, Q, K], before the softmax, the mask and biases of distances, which are no input."""
         return self.queries @ self.keys.transpose(-1, -2) * self.scale
 
     def through_weights(self, multiplier: Tensor) -> tuple[Tensor, Tensor]:
@@ -184,6 +187,28 @@ class Rule:
     def norm(self, norm: nn.LayerNorm, inputs: Tensor) -> Back:
         """The way back through a layer norm with `inputs` [B, Q, D]."""
         raise NotImplementedError
+
+    def rms_norm(self, norm: nn.RMSNorm, inputs: Tensor) -> Back:
+        """The way back through a norm without mean: its root mean square is a constant, so each output has one input.
+
+        So relevance passes on as it is (Achtibat et al. 2024, prop. 3.4).
+        """
+        slope = self.worth(norm.weight * (inputs.square().mean(-1, keepdim=True) + (norm.eps or 0.0)).rsqrt())
+        return lambda multiplier, account: multiplier * first(slope, multiplier)
+
+    def product(self, one: Tensor, other: Tensor) -> Fork:
+        """The way back through the product of two [B, Q, D], which get half of its relevance each.
+
+        So it is in Achtibat et al. 2024, prop. 3.3; the paper and the released code know no such product.
+        """
+        halves = self.worth(other) / 2, self.worth(one) / 2
+
+        def back(multiplier: Tensor, account: Account) -> tuple[Tensor, Tensor]:
+            """The multipliers of both factors, from that of the product."""
+            at_one, at_other = (multiplier * first(half, multiplier) for half in halves)
+            return at_one, at_other
+
+        return back
 
     def add(self, stream: Tensor, change: Tensor) -> Fork:
         """The way back through the sum of two [B, Q, D]."""

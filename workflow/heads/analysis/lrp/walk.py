@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from heads.analysis.lrp.rules import Account, Attended, Back, Rule, first, unchanged
+from heads.analysis.lrp.units import past_units
 from heads.model.alone import Classifier
 from heads.model.attention import Attention, Trace, joined
 from heads.model.encoder import Encoder
@@ -59,6 +60,8 @@ class WayBack(NamedTuple):
 
 def past_norm(rule: Rule, norm: nn.Module, inputs: Tensor) -> Back:
     """The way back through a layer norm, or through the identity in its place."""
+    if isinstance(norm, nn.RMSNorm):
+        return rule.rms_norm(norm, inputs)
     return rule.norm(norm, inputs) if isinstance(norm, nn.LayerNorm) else unchanged
 
 
@@ -111,7 +114,7 @@ def attention(part: SelfAttention | CrossAttention, rule: Rule, trace: Trace, me
     # The traced values, not recomputed ones: the output at a position that sees only one value equals it to the last
     # bit, and a rounding difference would be mistaken for an effect of the weights.
     values, weights, outputs = (trace[f"{name}.{traced}"] for traced in ("values", "weights", "heads"))
-    seen = Attended(queries, keys, values, weights, outputs, attended is entered)
+    seen = Attended(queries, keys, values, weights, outputs, attended is entered, module.scale is None)
     merged = seen.outputs.transpose(1, 2).flatten(2)
     change = module.output(merged)
     project = rule.linear(module.output.weight, module.output.bias, merged, change)
@@ -190,17 +193,12 @@ def feedforward(part: FeedForwardPart, rule: Rule, trace: Trace) -> WayBack:
     name, network, residual = name_of(part), part.feedforward, part.residual
     states = trace[f"{name}.input"]
     entered = residual.enter(states)
-    sums = network.inner(entered)
-    hidden = network.activate(sums)
+    hidden, units = past_units(rule, network, entered)
     change = network.outer(hidden)
-    # The rule of a linear map includes a ReLU; any other activation passes relevance on, in units of the sums.
-    smooth = network.activation != "relu"
-    activation = rule.activation(sums, hidden) if smooth else unchanged
-    inner = rule.linear(network.inner.weight, network.inner.bias, entered, sums if smooth else hidden)
     outer = rule.linear(network.outer.weight, network.outer.bias, hidden, change)
 
     def inside(multiplier: Tensor, account: Account) -> Given:
-        return Given(inner(activation(outer(multiplier, account), account), account))
+        return Given(units(outer(multiplier, account), account))
 
     return around(rule, name, states, residual, change, inside)
 
