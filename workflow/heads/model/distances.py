@@ -60,3 +60,9 @@ def shared_distances(shape: ModelShape, kind: str) -> DistanceBias | None:
     return (
         None if shape.distances_by_layer else distances_of(shape, len(shape.sharing(kind)), causal=kind != "enc_self")
     )
+
+
+def all_distances(length: int, device: torch.device) -> Tensor:
+    """The distances [Q, K] between all places of a sentence: a key's place less its query's."""
+    places = torch.arange(length, device=device)
+    return places - places[:, None]

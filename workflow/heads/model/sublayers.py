@@ -10,11 +10,10 @@ Letters of shapes as in `heads.model.encoder`, and N hypotheses of a sentence.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-import torch
 from torch import Tensor, nn
 
 from heads.model.attention import Attention, KeyValues, Trace
-from heads.model.distances import DistanceBias, distances_of
+from heads.model.distances import DistanceBias, all_distances, distances_of
 from heads.model.dropout import drop
 from heads.model.feedforward import FeedForward
 from heads.model.kept import Kept, OfMemory, OwnPast, Recurrent
@@ -126,16 +125,14 @@ class SelfAttention(SubLayer):
 
     def forward(self, states: Tensor, seen: Pass) -> Tensor:
         """See `SubLayer`. Padding comes after the real tokens, so the causal mask alone hides it from them."""
-        bias = None
-        if self.distances is not None:
-            places = torch.arange(states.shape[1] if seen.spans is None else seen.spans.longest, device=states.device)
-            bias = self.bias(places - places[:, None])
+        length = states.shape[1] if seen.spans is None else seen.spans.longest
+        bias = self.bias(all_distances(length, states.device)[None]) if self.distances else None
         return attended(self, states, None, seen, None if self.causal else seen.mask, causal=self.causal, bias=bias)
 
     def bias(self, distances: Tensor) -> Tensor:
-        """The biases [B or 1, H, Q, K] at distances [B, Q, K] or [Q, K]."""
+        """The biases [B, H, Q, K] at distances [B, Q, K]."""
         assert self.distances is not None
-        biases: Tensor = self.distances(distances if distances.dim() == 3 else distances[None], self.columns)
+        biases: Tensor = self.distances(distances, self.columns)
         return biases
 
     def start(self, memory: Tensor, hypotheses: int) -> OwnPast:
@@ -149,10 +146,9 @@ class SelfAttention(SubLayer):
         assert isinstance(kept, OwnPast)
         entered = self.residual.enter(states)
         past = kept.extended(self.attention.project(entered), now.end)
-        bias = None
-        if self.distances is not None:
-            in_order = torch.arange(1 - past.keys.shape[2], 1, device=states.device)[None]
-            bias = self.bias(in_order if now.distances is None else now.distances)
+        bias, given = None, now.distances
+        if self.distances:
+            bias = self.bias(all_distances(past.keys.shape[2], states.device)[None, -1:] if given is None else given)
         change = self.attention(entered, past, gate=now.gate(self.kind, self.index), mask=now.visible, bias=bias)
         return self.residual.leave(states, change)
 
