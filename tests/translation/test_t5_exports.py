@@ -86,6 +86,13 @@ def test_an_export_of_the_whole_model_is_the_folder_that_it_came_from(tmp_path: 
         assert KINDS[name][0].from_pretrained(tmp_path / name / "out")
 
 
+def test_a_whole_model_is_written_to_onnx_too(tmp_path: Path) -> None:
+    save_t5(tmp_path / "theirs", "T5", num_layers=1, num_decoder_layers=1, d_kv=4, ending=2.0)
+    import_model(str(tmp_path / "theirs"), tmp_path / "ours")
+    difference = export(tmp_path / "ours", tmp_path / "out", "onnx", sentences=TEXTS)
+    assert difference is not None and difference < 1e-4
+
+
 def test_marians_own_format_is_refused(pruned: Path, tmp_path: Path) -> None:
     with pytest.raises(UserError):
         export(pruned, tmp_path / "out", "npz", sentences=TEXTS)

@@ -202,7 +202,13 @@ def merged_heads(per_head: Tensor, spans: Spans | None) -> Tensor:
     """Heads [B, H, Q, E] side by side [B, Q, H * E]; with `spans`, or from heads [N, H, E], [N, H * E]."""
     if per_head.dim() == 3:
         return per_head.flatten(1)
-    return per_head.transpose(1, 2).flatten(2) if spans is None else spans.gathered(per_head)
+    if spans is not None:
+        return spans.gathered(per_head)
+    merged = per_head.transpose(1, 2)
+    if torch.compiler.is_compiling():
+        # The layout that torch's attention leaves in memory is another one in the exported graph: views of it fail.
+        merged = merged.clone(memory_format=torch.contiguous_format)
+    return merged.flatten(2)
 
 
 def taken_by_flash(states: Tensor, head_width: int) -> bool:
