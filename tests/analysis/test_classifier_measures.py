@@ -65,7 +65,8 @@ class ExampleTwin(Twin):
     """A classifier's pass over one example, with everything that LRP from its label needs."""
 
     def __init__(self, model: Classifier, source: Tensor, rule: Matrices) -> None:
-        self.model, self.rule = model, rule  # type: ignore[assignment]
+        self.model, self.rule, self.query_factor = model, rule, 1.0  # type: ignore[assignment]
+        self.added = {}
         self.sums = {"encoder": [], "decoder": []}
         states = model.source_embedding(source[None])[0]
         for layer in cast(list[Layer], model.encoder):

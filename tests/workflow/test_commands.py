@@ -35,6 +35,7 @@ from expected_commands import (
 
 from checkouts import TINY, checkout, configuration, snakemake
 from heads.base.files import read_yaml, write_text
+from heads.base.names import UNIT_SCOPES
 from heads.config.checks import FOLDERS
 from heads.config.settings import merged, resolve, stage_settings
 from test_house import MODULES, imports, module_of
@@ -173,9 +174,10 @@ def jobs_in(said: str) -> Iterator[Job]:
 
 
 def folders_of(jobs: list[Job], *patterns: str, experiments: tuple[str, ...] = ("tiny", "far")) -> set[str]:
-    """The folders of all trained or pruned runs that match one of the patterns."""
+    """The folders of all trained or pruned runs that match one of the patterns; a star is not for scopes with units."""
     made = {job.flags["model"] for job in jobs if job.rule in TRAINED}
-    return {f for f in made for e in experiments for p in patterns if fnmatch(f, f"results/{e}/{p}")}
+    found = {(f, p) for f in made for e in experiments for p in patterns if fnmatch(f, f"results/{e}/{p}")}
+    return {f for f, p in found if all(scope in p for scope in UNIT_SCOPES if f"/{scope}/" in f)}
 
 
 TRAINED = ("baseline", "imported", "gates", "pruned", "scratch", "selected", "penalty_gates", "penalty_scratch")
@@ -214,7 +216,7 @@ def runs_told(job: Job, jobs: list[Job], whose: Mapping[str, str]) -> dict[str, 
     """The flags that name several runs, choices or trees."""
     experiment, seed = whose.get("experiment", ""), whose.get("seed", "")
     trees = TREES.get(experiment, "")
-    own = {"experiments": (experiment,)}
+    own, of_tiny = {"experiments": (experiment,)}, {"experiments": ("tiny",)}
     reads = READ.get(whose.get("name", ""), ())
     parsed = PARSED.get((experiment, whose.get("parsed", "")), "")
     pruned = ["pruned/all/lam-*", "pruned/all/keep-*"]
@@ -237,7 +239,7 @@ def runs_told(job: Job, jobs: list[Job], whose: Mapping[str, str]) -> dict[str, 
         "compared": " ".join(
             sorted(folders_of(jobs, *(f"{kind}/all/*/seed-{seed}" for kind in ("pruned", "selected")), **own))
         ),
-        "tabled": " ".join(sorted(folders_of(jobs, *reads))),
+        "tabled": " ".join(sorted(folders_of(jobs, *reads, **(of_tiny if whose.get("name") == "units" else {})))),
         "drawn_by": drawn_by(experiment) if whose.get("name") == "hard_concrete" else "",
         "drawn": " ".join(sorted(folders_of(jobs, *reads, **own))),
     }

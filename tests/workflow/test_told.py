@@ -40,7 +40,7 @@ def test_an_experiment_that_classifies_makes_every_table_and_figure_of_its_task_
 
 def test_every_run_that_is_scored_has_a_label_for_every_example(told_run: Path) -> None:
     scored = sorted((told_run / "results/told").rglob("accuracy.json"))
-    assert len(scored) == 1 + 3 + 1 + 4
+    assert len(scored) == 1 + 3 + 2 + 1 + 4
     for path in scored:
         assert len(read_lines(path.parent / "predictions.txt")) == 36 == read_json(path)["examples"]
     rows = read_tsv(told_run / "results/tables/table_pruning.tsv")
