@@ -142,8 +142,8 @@ class BaselineSettings(UnprunedSettings):
     pretrained: Text = setting(
         "",
         "OURS: a folder written by transformers' save_pretrained: a MarianMTModel with its tokeniser (OPUS-MT's), an "
-        "M2M100, NLLB, BART or mBART, or, if the corpus has labels, a BERT; its vocabularies and weights replace bpe, "
-        "model and this training; empty: train",
+        "M2M100, NLLB, BART, mBART or T5, or, if the corpus has labels, a BERT; its vocabularies and weights replace "
+        "bpe, model and this training; empty: train",
     )
     fine_tuning_updates: CountOrZero = setting(
         0, "OURS: that model is first fine-tuned on this corpus for this many updates; 0: it is used as it is"
@@ -159,7 +159,7 @@ class BaselineSettings(UnprunedSettings):
         (), "of such a BERT, in the order of its classifier; empty: as named in its config.json"
     )
     prefix: Text = setting(
-        "", 'the beginning of each source sentence if that model has several target languages, such as ">>ru<<"'
+        "", 'what each source begins with: ">>ru<<" if that model has several target languages, or a task of T5'
     )
     source_language: Text = setting("", "that model's name for it, if it has many: en, eng_Latn or en_XX")
     target_language: Text = setting("", "the same for the target: de, deu_Latn or de_DE")
