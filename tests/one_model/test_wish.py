@@ -36,8 +36,8 @@ def test_flags_say_what_may_go_and_how_much(
     ("given", "told"),
     [
         ({}, "The size is missing: give --keep, --loss, --feedforward, --faster or --megabytes."),
-        ({"faster": 1.2, "loss": 0.5}, "--faster does not go with --loss, nor with --by gates: remove one of them."),
-        ({"megabytes": 3, "by": "gates"}, "--megabytes does not go with --loss, nor with --by gates"),
+        ({"faster": 1.2, "loss": 0.5}, "--faster does not go with --loss: remove one of them."),
+        ({"megabytes": 3, "by": "gates"}, "--megabytes does not go with --by gates: remove one of them."),
         ({"faster": 1.0}, "--faster 1 is not above 1: give a number such as 1.3."),
         ({"faster": float("nan")}, "--faster nan is not above 1"),
         ({"megabytes": 0}, "--megabytes 0 is not above 0: give the most that the weights may take."),
