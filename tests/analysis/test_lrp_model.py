@@ -23,6 +23,7 @@ from heads.model.transformer import Transformer
 from heads.text.batches import Batch, make_batch
 from lrp_released_twin import Code2019, ReleasedTwin
 from lrp_twin import AttnLrp, Matrices, Plain, Products, Signs, Twin
+from shape_facts import LIKE_T5
 
 PLAIN = PlainRatio(1e-12)
 RULES = {
@@ -48,17 +49,6 @@ IMPORTED: dict[str, Any] = {
     "norm_epsilon": 1e-2,
 }
 """Shape settings that differ in imported models."""
-T5: dict[str, Any] = {
-    "positions": "distances",
-    "distance_buckets": 8,
-    "farthest_distance": 5,
-    "rms_norm": True,
-    "gated_units": True,
-    "activation": "gelu_tanh",
-    "feedforward_biases": False,
-    "scaled_embedding": False,
-    "scaled_products": False,
-}
 
 
 def random_model(*, pre_norm: bool, live: LiveHeads | None = None, **changes: Any) -> Transformer:
@@ -105,13 +95,13 @@ def walks(
 @pytest.mark.parametrize("name", RULES)
 @pytest.mark.parametrize("order", ["pre-norm", "post-norm"])
 @pytest.mark.parametrize("live", [None, HEADLESS, RECURRENT], ids=["all-heads", "layers-without-heads", "recurrent"])
-@pytest.mark.parametrize("changes", [{}, IMPORTED, T5], ids=["ours", "imported", "T5"])
+@pytest.mark.parametrize("changes", [{}, IMPORTED, LIKE_T5], ids=["ours", "imported", "T5"])
 @torch.no_grad()
 def test_the_walk_of_all_steps_equals_a_plain_walk_of_each(
     name: str, order: str, live: LiveHeads | None, changes: dict[str, Any]
 ) -> None:
-    if changes is T5 and name == "plain-product":  # a factor's share depends on how the product was scaled
-        changes = {**T5, "scaled_products": True}
+    if changes is LIKE_T5 and name == "plain-product":  # a factor's share depends on how the product was scaled
+        changes = {**LIKE_T5, "scaled_products": True}
     model, batch = random_model(pre_norm=order == "pre-norm", live=live, **changes), random_batch([(3, 4), (2, 2)])
     found = head_relevance(model, batch, rule_of(name, 1e-13))
     expected = walks(partial(Twin, rule=RULES[name]), model, batch)

@@ -21,21 +21,14 @@ from heads.model.transformer import Transformer
 from heads.text.batches import Batch
 from heads.text.special_ids import BOS, PAD
 from heads.translation.beam_search import beam_search
+from shape_facts import LIKE_T5
 
 Build = Callable[..., Transformer]
 HEADS = (0, 1, 2)
 SHARED: dict[str, Any] = {
+    **LIKE_T5,
     "live_heads": {"enc_self": (HEADS,) * 3, "dec_self": (HEADS,) * 2, "dec_enc": (HEADS,) * 2},
-    "positions": "distances",
-    "distance_buckets": 8,
-    "farthest_distance": 5,
     "head_width": 4,
-    "rms_norm": True,
-    "gated_units": True,
-    "activation": "gelu_tanh",
-    "feedforward_biases": False,
-    "scaled_embedding": False,
-    "scaled_products": False,
     "starts_with_padding": True,
 }
 BY_LAYER = SHARED | {"distances_by_layer": True}

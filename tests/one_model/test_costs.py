@@ -160,7 +160,7 @@ def test_in_a_format_with_one_width_all_layers_keep_as_many_units(
     whole = load_model(place.baseline).shape.feedforward
     free = surgery_of(place, units=whole * 5 // 8).as_fast_as_asked(0)
     assert len({units for kind in FEEDFORWARDS for units in free.shape.units(kind)}) > 1
-    monkeypatch.setattr(surgery_module, "ONE_WIDTH", {"folder": (("enc_ffn",), ("dec_ffn",))})
+    monkeypatch.setattr(surgery_module, "of_one_width", lambda *_: (("enc_ffn",), ("dec_ffn",)))
     one = surgery_of(place, units=whole * 5 // 8).as_fast_as_asked(0)
     for kind in FEEDFORWARDS:
         assert len({*one.shape.units(kind)}) == 1

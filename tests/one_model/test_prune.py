@@ -15,7 +15,7 @@ from playwright.sync_api import sync_playwright
 from explored_page import CHROMIUM, data_of, needs_browser
 from heads.__main__ import main
 from heads.analysis.metrics import BLEU
-from heads.base.files import UserError, read_lines, write_lines
+from heads.base.files import UserError, read_lines, write_json, write_lines
 from heads.base.targets import Target
 from heads.model.folder import load_folder
 from heads.model.shape import ModelShape
@@ -26,6 +26,7 @@ from heads.one_model.shrinking import Loss, shrunk
 from heads.one_model.wish import Wish, wish_of
 from heads.one_model.workplace import Workplace, splits_for, splits_of
 from heads.translation.distilled import distinct
+from heads.translation.export import of_one_width
 from many_lines import LINES
 from model_folders import Experiment, greedy
 
@@ -97,13 +98,19 @@ def test_gates_choose_hidden_units_alone_or_with_heads_and_the_page_has_both_mod
 
 
 def test_units_of_zeros_are_those_that_the_widest_layer_of_a_format_has_more(
-    tiny_shape: Callable[..., ModelShape],
+    tiny_shape: Callable[..., ModelShape], tmp_path: Path
 ) -> None:
     shape = tiny_shape(live_units={"enc_ffn": (7, 2), "dec_ffn": (4, 3)})
-    assert [units_of_zeros(shape, format) for format in ("folder", "onnx", "ctranslate2")] == [0, 0, 0]
-    assert units_of_zeros(shape, "marian") == units_of_zeros(shape, "npz") == 5 + 3 + 4
-    assert units_of_zeros(shape, "huggingface") == 5 + 1
-    assert units_of_zeros(tiny_shape(), "marian") == 0
+    for kind in ("marian", "t5"):
+        write_json(tmp_path / kind / "config.json", {"model_type": kind})
+
+    def zeros(format: str, kind: str) -> int:
+        return units_of_zeros(shape, of_one_width(format, tmp_path / kind))
+
+    assert [zeros(format, "t5") for format in ("folder", "onnx", "ctranslate2")] == [0, 0, 0]
+    assert zeros("marian", "marian") == zeros("npz", "marian") == zeros("huggingface", "t5") == 5 + 3 + 4
+    assert zeros("huggingface", "marian") == zeros("huggingface", "elsewhere") == 5 + 1
+    assert units_of_zeros(tiny_shape(), of_one_width("marian", tmp_path)) == 0
 
 
 @needs_browser
@@ -328,7 +335,8 @@ def test_what_speed_was_won_is_said_and_if_none_was_that(
     ratio: tuple[float, float, float],
     told: str,
 ) -> None:
-    place = SimpleNamespace(baseline=experiment.baseline, text=lambda *_: tmp_path / "text", tokeniser="13a")
+    text = tmp_path / "text"
+    place = SimpleNamespace(baseline=experiment.baseline, text=lambda *_: text, tokeniser="13a", came_with=tmp_path)
     write_lines(tmp_path / "text", LINES[:3])
     monkeypatch.setattr(Costs, "speeds", lambda _costs, _models, size: {"smaller": ratio if size == 16 else (1, 1, 1)})
     monkeypatch.setattr(Costs, "whole_bytes", 2_340_000)

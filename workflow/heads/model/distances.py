@@ -66,3 +66,14 @@ def all_distances(length: int, device: torch.device) -> Tensor:
     """The distances [Q, K] between all places of a sentence: a key's place less its query's."""
     places = torch.arange(length, device=device)
     return places - places[:, None]
+
+
+def tables_of(shape: ModelShape) -> dict[str, tuple[int, ...]]:
+    """The original heads that each table of biases has columns for, by the name of its weight in a model."""
+    found: dict[str, tuple[int, ...]] = {}
+    for stack, kind in (("encoder", "enc_self"), ("decoder", "dec_self")) if shape.distance_buckets else ():
+        if shape.distances_by_layer:
+            found |= {f"{stack}.{n}.distances.weight": live for n, live in enumerate(shape.live_heads[kind])}
+        elif shape.layers(kind) or stack == "encoder":
+            found[f"{stack}_distances.weight"] = shape.sharing(kind)
+    return found

@@ -10,6 +10,7 @@ import torch
 from heads.base.files import UserError, read_tsv
 from heads.base.names import ATTENTIONS, FEEDFORWARDS, GATED_SCOPES, HEAD, WITH_GATES
 from heads.base.runs import Run
+from heads.model.distances import tables_of
 from heads.model.encoder import Encoder
 from heads.model.shape import Head, ModelShape
 
@@ -72,17 +73,8 @@ def prune(model: Model, open_heads: OpenHeads) -> Model:
 
 def _distances(weights: Mapping[str, Any], before: ModelShape, after: ModelShape) -> dict[str, Any]:
     """Biases of distances without the columns of heads that are gone: from a layer, or, if shared, from all layers."""
-    found = {}
-    for kind in ("enc_self", "dec_self"):
-        stack = STACKS[kind[:3]]
-        tables = {f"{stack}_distances.weight": (before.sharing(kind), after.sharing(kind))}
-        if before.distances_by_layer:
-            layers = enumerate(zip(before.live_heads[kind], after.live_heads[kind], strict=True))
-            tables = {f"{stack}.{layer}.distances.weight": heads for layer, heads in layers}
-        for name, (old, new) in tables.items():
-            if name in weights:
-                found[name] = weights[name][:, [old.index(head) for head in new]]
-    return found
+    left = tables_of(after)
+    return {name: weights[name][:, [old.index(head) for head in left[name]]] for name, old in tables_of(before).items()}
 
 
 def head_rows(shape: ModelShape) -> list[dict[str, Any]]:

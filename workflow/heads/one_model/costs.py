@@ -27,12 +27,6 @@ from heads.translation.encoders_alone import export_any
 from heads.translation.model_folder import load_vocabularies
 from heads.translation.to_ctranslate2 import write_ctranslate2
 
-ONE_WIDTH: Mapping[str, tuple[tuple[str, ...], ...]] = {
-    "huggingface": (("enc_ffn",), ("dec_ffn",)),
-    "marian": (FEEDFORWARDS,),
-    "npz": (FEEDFORWARDS,),
-}
-"""By format, the stacks whose layers all have as many hidden units; in the others each layer has its own number."""
 BYTES = (1, 2, 4)
 """What a weight may take."""
 OF_WEIGHTS = (".safetensors", ".bin", ".onnx", ".data", ".npz")

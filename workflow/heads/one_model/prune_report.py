@@ -1,6 +1,6 @@
 """Read the flags of `heads prune`, and report its result: lines, and a page of the heads, gates and every size."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from heads.model.encoder import Encoder
 from heads.model.folder import load_model
 from heads.model.shape import ModelShape
 from heads.one_model.answering import answered_by, maps_of_any, score_of_answers
-from heads.one_model.costs import ONE_WIDTH, SPEED, Costs
+from heads.one_model.costs import SPEED, Costs
 from heads.one_model.measuring import Measuring
 from heads.one_model.page import PARTS as PARTS_OF_HEADS
 from heads.one_model.page import content_of
@@ -28,6 +28,7 @@ from heads.one_model.text import Text
 from heads.one_model.wish import GATES, Wish
 from heads.one_model.workplace import Workplace
 from heads.tables.reading import RunContent, RunFiles
+from heads.translation.export import of_one_width
 from heads.translation.stream import Report
 
 AGAINST = {
@@ -63,7 +64,7 @@ def report_lines(
         f"{left} are left. On {sentences} held-out sentences, by {against}, it has "
         f"{lost.pruned:.1f}, and {whole}: {lost.change:+.2f} (95 % interval {lost.low:+.2f} to {lost.high:+.2f})."
     )
-    if zeros := units_of_zeros(model.shape, wish.format):
+    if zeros := units_of_zeros(model.shape, of_one_width(wish.format, place.came_with)):
         yield (
             f"Its feed-forward layers differ in width, and those of the format {wish.format} do not: {zeros:,} "
             "of their units are zeros there, which take room and time."
@@ -80,9 +81,9 @@ def report_lines(
         )
 
 
-def units_of_zeros(shape: ModelShape, format: str) -> int:
-    """How many hidden units a format adds so that feed-forward layers of one width have equally many."""
-    groups = [[units for stack in stacks for units in shape.units(stack)] for stacks in ONE_WIDTH.get(format, ())]
+def units_of_zeros(shape: ModelShape, together: Iterable[Iterable[str]]) -> int:
+    """How many hidden units a format adds so that feed-forward layers, in groups of stacks, have equally many."""
+    groups = [[units for stack in stacks for units in shape.units(stack)] for stacks in together]
     return sum(max(group, default=0) * len(group) - sum(group) for group in groups)
 
 

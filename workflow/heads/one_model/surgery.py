@@ -18,7 +18,7 @@ from heads.model.folder import WEIGHTS, load_model, save_folder
 from heads.model.head_removal import COLUMNS, head_rows
 from heads.model.shape import Place, facts_of
 from heads.one_model.answering import GREEDY, UNITS
-from heads.one_model.costs import ONE_WIDTH, Costs
+from heads.one_model.costs import Costs
 from heads.one_model.measuring import UNTRAINED
 from heads.one_model.wish import Wish, step_of, total_of_units
 from heads.one_model.workplace import STUDIED, Workplace
@@ -27,6 +27,7 @@ from heads.pruning.ladders import HeldOut, ladders_of
 from heads.pruning.rungs import Budget, Ladder, interpolated, picked
 from heads.text.batches import Pairs, measured_pairs
 from heads.text.vocabulary import Tokens
+from heads.translation.export import of_one_width
 from heads.translation.model_folder import VOCABULARIES
 from heads.translation.stream import Report
 
@@ -141,9 +142,8 @@ class Surgery:
     @cached_property
     def together(self) -> list[list[Place]]:
         """Groups of feed-forward networks that have one width in the format, and equally many units now."""
-        groups = [
-            [place for place in self.rungs if place[0] in stacks] for stacks in ONE_WIDTH.get(self.wish.format, ())
-        ]
+        together = of_one_width(self.wish.format, self.place.came_with)
+        groups = [[place for place in self.rungs if place[0] in stacks] for stacks in together]
         return [group for group in groups if len({max(self.rungs[place]) for place in group}) == 1]
 
     def sizes(self) -> Iterator[str]:

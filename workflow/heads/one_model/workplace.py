@@ -19,7 +19,7 @@ from heads.one_model.text import Text
 from heads.text.encoding import encode_file, opened, vocabulary_of
 from heads.text.vocabulary import Tokens
 from heads.translation.distilled import distinct, write_distilled
-from heads.translation.model_folder import VOCABULARIES, vocabulary_folder
+from heads.translation.model_folder import PRETRAINED, VOCABULARIES, vocabulary_folder
 from heads.translation.stream import Report, open_translator
 from heads.translation.text_scores import tokeniser_of
 
@@ -74,6 +74,11 @@ class Workplace:
     def tokens(self, split: str, side: str) -> Path:
         """The text of a split in subwords, a token file."""
         return self.bpe / f"{split}.{side}.safetensors"
+
+    @property
+    def came_with(self) -> Path:
+        """The folder of an imported model's original files."""
+        return self.bpe / PRETRAINED
 
     @cached_property
     def tokeniser(self) -> str:

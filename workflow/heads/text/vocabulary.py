@@ -110,6 +110,21 @@ def word_counts(text: Path, sentences: int, seed: int) -> Counter[str]:
     return counts
 
 
+def read_segmenter(path: Path) -> sentencepiece.SentencePieceProcessor:
+    """The SentencePiece model of a third-party file. Raises UserError if it is none."""
+    processor = sentencepiece.SentencePieceProcessor()
+    try:
+        processor.load_from_serialized_proto(path.read_bytes())
+    except (OSError, RuntimeError):
+        raise UserError(f"{path} is not a SentencePiece model, or is damaged: copy it again.") from None
+    return processor
+
+
+def pieces_of(processor: sentencepiece.SentencePieceProcessor) -> list[str]:
+    """The names of a SentencePiece model's subwords by their ids."""
+    return [str(processor.id_to_piece(number)) for number in range(processor.get_piece_size())]
+
+
 class Vocabulary:
     """A trained SentencePiece model.
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from heads.base import fairseq, t5
 from heads.base.files import UserError, write_json, write_text, write_tsv
-from heads.base.names import QUANTIZATIONS
+from heads.base.names import FEEDFORWARDS, QUANTIZATIONS
 from heads.model.equal_units import with_equal_units
 from heads.model.folder import HEADS, load_folder, save_folder
 from heads.model.head_removal import COLUMNS, head_rows
@@ -142,8 +142,8 @@ def _write_other(
     Numbers of fewer bits, which Marian's own format may have, are not expected to agree.
     """
     limit = rounding_of(model, pairs)
-    if form in ("huggingface", *OF_MARIAN):
-        model = with_equal_units(model, in_both=form in OF_MARIAN or t5.fits(came_with))
+    if groups := of_one_width(form, came_with):
+        model = with_equal_units(model, in_both=len(groups) == 1)
     if form == "ctranslate2":
         write_ctranslate2(model, vocabularies, stage, quantization, aligning)
         difference = agreement_of_ctranslate2(model, vocabularies, stage, pairs)
@@ -169,6 +169,16 @@ def _write_other(
     if difference == math.inf:
         raise UserError(f"{quantization} cannot hold the model's weights: use another --quantization or --format.")
     return difference
+
+
+def of_one_width(form: str, came_with: Path) -> tuple[tuple[str, ...], ...]:
+    """Groups of feed-forward stacks whose layers all have as many hidden units in a format; empty if each has its own.
+
+    came_with: folder of an imported model's original files; a T5 has one number for encoder and decoder.
+    """
+    if form in OF_MARIAN or (form == "huggingface" and t5.fits(came_with)):
+        return (FEEDFORWARDS,)
+    return tuple((stack,) for stack in FEEDFORWARDS) if form == "huggingface" else ()
 
 
 def copy_vocabularies(place: Path, stage: Path, *, with_facts: bool) -> None:

@@ -10,13 +10,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import sentencepiece
-
 from heads.base.fairseq import CLASSES, DESCRIBING, MERGES, SEGMENTER
 from heads.base.files import UserError
 from heads.base.marian import CONFIG, DESCRIBED, GENERATION, SPECIAL, TOKENIZER, VOCAB
 from heads.base.names import SIDES
 from heads.text.added import MASK, Added, listed_in, named_rows
+from heads.text.vocabulary import pieces_of, read_segmenter
 from heads.text.wordpieces import described_subwords, numbered_by
 from heads.translation.marian_folder import DEFAULTS as MARIAN
 from heads.translation.marian_folder import (
@@ -162,22 +161,14 @@ def _subwords(folder: Path) -> tuple[bytes | None, dict[str, int]]:
             raise UserError(f"{folder} has neither {SEGMENTER} nor {MERGES}: copy it from where the model is from.")
         subwords = read_vocabulary(folder / VOCAB)
     elif (folder / SEGMENTER).is_file():
-        subwords = {name: number for number, name in enumerate(_in_sentencepiece(folder / SEGMENTER))}
+        subwords = {
+            name: number for number, name in enumerate([*FIRST, *pieces_of(read_segmenter(folder / SEGMENTER))[3:]])
+        }
     else:
         raise UserError(f"{folder} has no {SEGMENTER}: copy it from where the model is from.")
     if described.is_file() and contradicts(read_object(described), subwords):
         return None, numbered_by(described_subwords(folder))
     return (folder / SEGMENTER).read_bytes() if (folder / SEGMENTER).is_file() else None, subwords
-
-
-def _in_sentencepiece(path: Path) -> list[str]:
-    """Subword names of a SentencePiece model in fairseq's numbering."""
-    processor = sentencepiece.SentencePieceProcessor()
-    try:
-        processor.load_from_serialized_proto(path.read_bytes())
-    except RuntimeError:
-        raise UserError(f"{path} is not a SentencePiece model, or is damaged: copy it again.") from None
-    return [*FIRST, *(processor.id_to_piece(number) for number in range(3, processor.get_piece_size()))]
 
 
 def contradicts(described: Mapping[str, Any], subwords: Mapping[str, int]) -> bool:

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import sentencepiece
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
@@ -27,7 +26,7 @@ from heads.model.shape import SSRU, ModelShape
 from heads.model.transformer import Transformer
 from heads.text.renumbering import renumbered
 from heads.text.special_ids import BOS, PAD, named_first, nameless
-from heads.text.vocabulary import PREFIX, ROWS, write_model
+from heads.text.vocabulary import PREFIX, ROWS, pieces_of, read_segmenter, write_model
 from heads.translation.authors_search import searched_by_marian
 from heads.translation.from_marian import ACTIVATIONS, NEVER_LIKELY, Numbering
 from heads.translation.importing import prefix_of, write_origin
@@ -85,16 +84,11 @@ def _in_numbers(path: Path) -> tuple[dict[str, int], int, int]:
 
 def _in_sentencepiece(path: Path) -> tuple[dict[str, int], int, int]:
     """The same of a SentencePiece model, which numbers its tokens as Marian does."""
-    processor = sentencepiece.SentencePieceProcessor()
-    try:
-        processor.load_from_serialized_proto(path.read_bytes())
-    except (OSError, RuntimeError):
-        raise UserError(f"{path} is not a SentencePiece model, or is damaged: copy it again.") from None
-    subwords = [str(processor.id_to_piece(number)) for number in range(processor.get_piece_size())]
+    processor = read_segmenter(path)
     eos, unk = processor.eos_id(), processor.unk_id()
     if min(eos, unk) < 0:
         raise UserError(f"{path} has no {'end' if eos < 0 else 'unknown'} token: take the vocabulary that Marian made.")
-    return {name: number for number, name in enumerate(subwords)}, eos, unk
+    return {name: number for number, name in enumerate(pieces_of(processor))}, eos, unk
 
 
 def _numbering(path: Path, subwords: Mapping[str, int], eos: int, unk: int, size: int) -> Numbering:

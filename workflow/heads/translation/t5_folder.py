@@ -9,13 +9,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import sentencepiece
 from torch import Tensor
 
 from heads.base.files import UserError
 from heads.base.marian import CONFIG, DESCRIBED, GENERATION, TOKENIZER
 from heads.base.t5 import CLASSES, DESCRIBING, SEGMENTER
 from heads.text.added import Added, named_rows
+from heads.text.vocabulary import pieces_of, read_segmenter
 from heads.text.wordpieces import byte_subwords, described_subwords, numbered_by
 from heads.translation.fairseq_folder import contradicts
 from heads.translation.marian_folder import added_to, check_numbers, read_config, read_object
@@ -149,7 +149,7 @@ def _subwords(folder: Path, rows: int) -> tuple[bytes | None, Mapping[str, Any],
     told, path = read_object(folder / TOKENIZER, {}), folder / SEGMENTER
     described: Mapping[str, Any] = {}
     if path.is_file():
-        pieces, extras = _pieces(path), told.get("extra_ids", EXTRAS)
+        pieces, extras = pieces_of(read_segmenter(path)), told.get("extra_ids", EXTRAS)
         if not isinstance(extras, int):
             raise UserError(f"{folder / TOKENIZER}: extra_ids is {extras!r}: it must be a whole number.")
         names = [*pieces, *(f"<extra_id_{number}>" for number in reversed(range(extras)))]
@@ -169,12 +169,3 @@ def _subwords(folder: Path, rows: int) -> tuple[bytes | None, Mapping[str, Any],
 def _with_rows(numbered: Mapping[str, int], rows: int) -> dict[str, int]:
     """The subwords without those gaps of pretraining that the model has no row for."""
     return {name: number for name, number in numbered.items() if number < rows or not EXTRA.fullmatch(name)}
-
-
-def _pieces(path: Path) -> list[str]:
-    processor = sentencepiece.SentencePieceProcessor()
-    try:
-        processor.load_from_serialized_proto(path.read_bytes())
-    except RuntimeError:
-        raise UserError(f"{path} is not a SentencePiece model, or is damaged: copy it again.") from None
-    return [processor.id_to_piece(number) for number in range(processor.get_piece_size())]

@@ -14,7 +14,7 @@ from torch import Tensor
 from heads.base.files import write_json
 from heads.base.marian import CONFIG, GENERATION, WEIGHTS
 from heads.base.t5 import CLASSES, DESCRIBING
-from heads.model.shape import ModelShape
+from heads.model.distances import tables_of
 from heads.model.transformer import Transformer
 from heads.text.special_ids import BOS
 from heads.translation.beam_search import never_said
@@ -61,20 +61,8 @@ def weights_of(model: Transformer, *, scaled: bool) -> dict[str, Tensor]:
     shape, whole = model.shape, with_all_heads(model)
     if scaled:
         whole["decoder_norm.weight"] = whole["decoder_norm.weight"] * shape.width**0.5
-    for name, heads in biased(shape).items():
+    for name, heads in tables_of(shape).items():
         table = whole[name]
         whole[name] = table.new_zeros(len(table), shape.original_heads)
         whole[name][:, list(heads)] = table
     return {theirs: whole[ours] for ours, theirs in names_of(shape)}
-
-
-def biased(shape: ModelShape) -> dict[str, tuple[int, ...]]:
-    """The original heads that each table of biases of distances has columns for, by the table's name."""
-    found = {}
-    for stack, kind in (("encoder", "enc_self"), ("decoder", "dec_self")):
-        found[f"{stack}_distances.weight"] = shape.sharing(kind)
-        if shape.distances_by_layer:
-            del found[f"{stack}_distances.weight"]
-            layers = enumerate(shape.live_heads[kind])
-            found |= {f"{stack}.{layer}.distances.weight": live for layer, live in layers}
-    return found
