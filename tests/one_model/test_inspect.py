@@ -1,5 +1,6 @@
 """`heads inspect`: numbers of heads computed in other ways, sentences about heads, and errors."""
 
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from heads.base.names import ATTENTIONS
 from heads.model.folder import load_folder, save_folder
 from heads.model.head_removal import prune
 from heads.one_model.inspecting import inspect
+from heads.one_model.measuring import like_drawn
 from heads.one_model.page import in_words
 from heads.text.batches import pad
 from heads.text.special_ids import EOS
@@ -241,3 +243,23 @@ def test_causal_gates_are_told_and_checked_by_masking(experiment: Experiment) ->
     assert found.notes[0] == f"{number} heads masked at once (irrelevant): {change:+.1f} BLEU"
     randoms = [note for note in found.notes if f"{number} heads masked at once (random" in note]
     assert len(randoms) == 3
+
+
+def test_random_heads_beside_chosen_ones_are_as_many_of_each_kind_and_each_is_as_likely() -> None:
+    sizes = {"enc_self": (2, 4), "dec_self": (2, 3), "dec_enc": (2, 2)}
+    heads = [
+        (kind, layer, head)
+        for kind, (layers, width) in sizes.items()
+        for layer in range(layers)
+        for head in range(width)
+    ]
+    chosen = [("enc_self", 0, 1), ("enc_self", 1, 0), ("dec_enc", 1, 1)]
+    times = Counter[tuple[str, int, int]]()
+    for seed in range(400):
+        drawn = like_drawn(chosen, heads, seed)
+        assert Counter(kind for kind, *_ in drawn) == {"enc_self": 2, "dec_enc": 1}
+        assert len(set(drawn)) == 3
+        times.update(drawn)
+    # Of 400 draws, 2 of 8 encoder heads and 1 of 4 cross-attention heads: 100 each, with a deviation of 9.
+    assert times.keys() == {head for head in heads if head[0] != "dec_self"}
+    assert all(60 < number < 140 for number in times.values())

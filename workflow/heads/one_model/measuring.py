@@ -1,6 +1,7 @@
 """Measure the heads of one model on one text: what the files of a run hold, in memory."""
 
 import sys
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import redirect_stderr
 from functools import cached_property
@@ -33,7 +34,7 @@ from heads.config.analyses import (
     RolesSettings,
 )
 from heads.model.folder import load_model
-from heads.model.shape import FACTS, facts_of
+from heads.model.shape import FACTS, Head, facts_of
 from heads.model.sublayers import Gates
 from heads.model.transformer import Transformer
 from heads.one_model.answering import answered_by, maps_of_any, score_of_answers
@@ -72,7 +73,7 @@ CAUSAL_FILE, CHECK_FILE = "causal.tsv", "causal_check.tsv"
 RELEVANCE_SENTENCES, RELEVANCE_SUBWORDS = 10, 100
 """The most sentences, and the most subwords of one, as memory for relevance grows with the square of its length."""
 RANDOM_DRAWS = 3
-"""Random sets of heads to mask for comparison, each as large as the set that causal gates call irrelevant."""
+"""Random sets of heads to mask for comparison, each `like_drawn` the heads that causal gates call irrelevant."""
 ROLES = RolesSettings(batch_tokens=2048)
 WITHOUT_TREES = ROLES.model_copy(update={"relations": ()})
 
@@ -203,7 +204,7 @@ class Measuring:
         self.files["ablation.tsv"] = rows
 
     def _causal(self) -> None:
-        """Fit causal gates; then mask at once all irrelevant heads, all interfering heads, and random heads."""
+        """Fit causal gates; then mask at once all irrelevant heads, all interfering ones, and random ones."""
         settings = CausalSettings(updates=60)
         rows = causal_rows(self.model, list(self.batches(settings.batch_tokens)), settings)
         heads = self.model.shape.heads()
@@ -211,9 +212,8 @@ class Measuring:
             effect: [head for head, row in zip(heads, rows, strict=True) if row["effect"] == effect]
             for effect in (IRRELEVANT, INTERFERES)
         }
-        for draw in range(1, RANDOM_DRAWS + 1):
-            chosen = np.random.default_rng(draw).permutation(len(heads))[: len(called[IRRELEVANT])]
-            called[f"random {draw}"] = [heads[place] for place in chosen]
+        draws = range(1, RANDOM_DRAWS + 1)
+        called |= {f"random {draw}": like_drawn(called[IRRELEVANT], heads, draw) for draw in draws}
         search = AblationSettings(sentences=0, beam=1, length_penalty=0.0, batch_tokens=2048)
         translate, wanted, metric = self.answers(search)
         whole = metric.drawn(translate(None), wanted, 1)[0]
@@ -226,6 +226,21 @@ class Measuring:
     def _maps(self) -> None:
         lines, shown = self.text.sentences, self.text.shown
         self.files["maps.json"] = maps_of_any(self.model, self.source, self.target, lines, self.references, shown)
+
+
+def like_drawn(chosen: Sequence[Head], heads: Sequence[Head], seed: int) -> list[Head]:
+    """Draw as many random heads of each kind of attention as are among the chosen ones.
+
+    A draw over all kinds could take the one cross-attention head that a model cannot do without.
+    """
+    order = np.random.default_rng(seed).permutation(len(heads))
+    left = Counter(kind for kind, *_ in chosen)
+    drawn: list[Head] = []
+    for head in (heads[place] for place in order):
+        if left[head[0]]:
+            left[head[0]] -= 1
+            drawn.append(head)
+    return drawn
 
 
 def tokens_of(lines: Sequence[str], vocabulary: Encodes) -> Tokens:
