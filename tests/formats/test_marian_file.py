@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from heads.base.files import UserError
-from heads.formats.marian_file import read, write
-from heads.formats.marian_items import INTGEMM8, OPTIONS, MarianFile, packed
-from heads.formats.marian_shape import check_tensors, shape_of
+from heads.interop.firefox.file import read, write
+from heads.interop.firefox.items import INTGEMM8, OPTIONS, MarianFile, packed
+from heads.interop.firefox.shape import check_tensors, shape_of
 from marian_files import FLOAT, MATRIX, TEXT, laid_out, packaged, small_file, text_of
 
 NUMBERS = [[1, -2, 3], [4, 5, -127]]

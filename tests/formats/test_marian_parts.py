@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from heads.base.files import UserError
-from heads.formats.marian_file import write
-from heads.formats.marian_parts import find_parts, is_marian, is_shortlist
-from heads.formats.marian_shortlist import checksum_of, read_shortlist
+from heads.interop.firefox.file import write
+from heads.interop.firefox.parts import find_parts, is_marian, is_shortlist
+from heads.interop.firefox.shortlist import checksum_of, read_shortlist
 from marian_files import packaged, shortlist, small_file
 
 LISTS = [[2, 5], [], [5], [1, 3, 8]]

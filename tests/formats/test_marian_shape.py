@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from heads.base.files import UserError
-from heads.formats.marian_items import MarianFile, packed
-from heads.formats.marian_shape import check_tensors, shape_of, shapes_of
+from heads.interop.firefox.items import MarianFile, packed
+from heads.interop.firefox.shape import check_tensors, shape_of, shapes_of
 from marian_files import OPTIONS, small_file
 
 HERE = Path("model.bin")
