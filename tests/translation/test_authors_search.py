@@ -15,12 +15,13 @@ from bert_models import save_tokeniser as save_word_pieces
 from fairseq_models import LANGUAGES, save_folder
 from heads.__main__ import main
 from heads.base.files import UserError, read_json
-from heads.interop.authors_search import SAMPLING, SEARCH, STEERING, searched_by_marian
+from heads.interop.authors_search import SAMPLING, SEARCH, STEERING
 from heads.interop.bundle import open_translator
 from heads.interop.families import FAMILIES
 from heads.interop.family import ImportOptions
 from heads.interop.firefox.file import write
 from heads.interop.firefox.parts import decoding_of
+from heads.interop.firefox.search import searched_by_marian
 from heads.interop.hub import CONFIG, GENERATION
 from heads.interop.opening import import_any, open_model
 from marian_files import small_file

@@ -91,6 +91,7 @@ def run(arguments: argparse.Namespace) -> None:
     unfinished = arguments.output.with_name(f".{arguments.output.name}.unfinished")
     place = Workplace(unfinished, asked, arguments.tokenize)
     place.lay_out(bundle)
+    del bundle  # which is large, and stands in the workplace now
     # Only once: what holds a GPU would wait for a second one.
     device = pick(arguments.device, arguments.threads)
     splits[STUDIED] = studied(splits["train"])

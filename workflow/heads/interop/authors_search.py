@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from heads.base.files import UserError
-from heads.interop.firefox.parts import decoding_of
 from heads.translation.beam_search import NEVER, length_limit
 from heads.translation.model_folder import EARLY_STOPPING
 
@@ -36,8 +35,6 @@ STEERING = (
 """Settings of transformers that change what a search finds, and that ours does not have."""
 SAMPLING = ("temperature", "top_k", "top_p", "min_p", "top_h", "typical_p", "epsilon_cutoff", "eta_cutoff")
 """Those that only sampling reads."""
-OF_MARIAN = ("word-penalty", "allow-unk", "allow-special", "output-sampling", "force-decode")
-"""Settings of Marian's decoder that change what it finds, and that our search does not have."""
 SHOWN = 40
 """The longest value that is shown in full."""
 
@@ -58,27 +55,6 @@ def searched_by_its_authors(folder: Path, generation: Mapping[str, Any]) -> dict
     raise UserError(f"{folder}: {wrong} of its generation is {search[wrong]!r}, which no search can use.")
 
 
-def searched_by_marian(model: Path) -> dict[str, Any]:
-    """The search of the settings beside a Marian model, or else Firefox's. Raises UserError for unusable values.
-
-    With a beam, Marian's search ends as soon as as many hypotheses are finished as the beam is wide.
-    """
-    path, options = decoding_of(model)
-    beam = options.get("beam-size", SEARCH["num_beams"])
-    exponent = options.get("normalize", 0 if "beam-size" in options else SEARCH["length_penalty"])
-    if not isinstance(beam, int) or isinstance(beam, bool) or beam < 1:
-        raise UserError(f"{path}: beam-size is {beam!r}, which no search can use.")
-    if not isinstance(exponent, int | float) or not math.isfinite(exponent):
-        raise UserError(f"{path}: normalize is {exponent!r}, which no search can use.")
-    return {"num_beams": beam, "length_penalty": exponent + 0, EARLY_STOPPING: beam > 1}
-
-
-def unused_of_marian(model: Path) -> list[str]:
-    """The settings beside a Marian model that change what its decoder finds, and that our search does not have."""
-    _, options = decoding_of(model)
-    return [f"{key} {_shown(options[key])}" for key in OF_MARIAN if options.get(key)]
-
-
 def unused(generation: Mapping[str, Any], never: Collection[int], start: int | None, end: int) -> list[str]:
     """The settings that change what transformers' search finds, and that ours does not have.
 
@@ -95,7 +71,7 @@ def unused(generation: Mapping[str, Any], never: Collection[int], start: int | N
     wanted |= dict.fromkeys(("eos_token_id", "forced_eos_token_id"), lambda value: value in (end, [end]))
     wanted["decoder_start_token_id"] = lambda value: start in (None, value)
     found += [key for key, fits in wanted.items() if not _fits(generation.get(key), fits)]
-    return [f"{key} {_shown(generation[key])}" for key in found]
+    return [f"{key} {shown(generation[key])}" for key in found]
 
 
 def _fits(value: Any, fits: Callable[[Any], bool]) -> bool:
@@ -106,7 +82,8 @@ def _fits(value: Any, fits: Callable[[Any], bool]) -> bool:
         return False
 
 
-def _shown(value: Any) -> str:
+def shown(value: Any) -> str:
+    """A setting as messages show it."""
     text = json.dumps(value)
     return text if len(text) <= SHOWN or not hasattr(value, "__len__") else f"({len(value)} values)"
 

@@ -6,7 +6,6 @@ from pathlib import Path
 
 from heads.base.names import FEEDFORWARDS
 from heads.interop.agreement import difference_of_models
-from heads.interop.authors_search import unused_of_marian
 from heads.interop.family import (
     Family,
     ForeignModel,
@@ -19,6 +18,7 @@ from heads.interop.family import (
 from heads.interop.firefox import format
 from heads.interop.firefox.exporting import origin_of, write_firefox
 from heads.interop.firefox.importing import model_of_firefox, read_firefox, vocabularies_of
+from heads.interop.firefox.search import unused_of_marian
 from heads.model.shape import ModelShape
 from heads.text.vocabulary import Vocabulary
 

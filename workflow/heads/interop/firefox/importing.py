@@ -16,10 +16,10 @@ from torch import Tensor
 
 from heads.base.files import UserError
 from heads.base.names import SIDES
-from heads.interop.authors_search import searched_by_marian
 from heads.interop.firefox.file import read
 from heads.interop.firefox.items import MarianFile
 from heads.interop.firefox.parts import MarianParts, files_of, find_parts
+from heads.interop.firefox.search import searched_by_marian
 from heads.interop.firefox.shape import MarianShape, check_tensors, shape_of
 from heads.interop.firefox.vocabulary import EOS, UNK, read_vocabulary
 from heads.interop.marian.importing import ACTIVATIONS
