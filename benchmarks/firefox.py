@@ -18,13 +18,13 @@ from train import training_of
 from heads.base.files import read_yaml
 from heads.config.settings import merged, resolve, section
 from heads.config.trainings import BpeSettings, GatesSettings, TrainingSettings
-from heads.formats.registry import format_of
+from heads.interop.firefox.importing import model_of_firefox, read_firefox
+from heads.interop.formats import format_of
 from heads.model.linear import multiplied, weight_gradient
 from heads.model.transformer import Transformer
 from heads.text.batches import Pairs
 from heads.training.loop import Training
 from heads.training.trial import random_pairs
-from heads.translation.from_firefox import model_of_firefox, read_firefox
 
 UPDATES, WARM = 8, 2
 NAME, EXPERIMENT = "firefox/en-pt", "firefox-en-pt"

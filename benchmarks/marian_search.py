@@ -16,14 +16,14 @@ from typing import Any
 import torch
 from transformers import MarianMTModel, logging
 
+from heads.interop.marian.importing import numberings_of
+from heads.interop.marian.reading import read_marian
+from heads.interop.opening import import_any
 from heads.model.folder import load_folder
 from heads.model.transformer import Transformer
 from heads.text.special_ids import BOS, EOS
 from heads.translation.beam_search import LENGTH_OFFSET, NEVER, beam_search, length_limit, penalty
-from heads.translation.from_marian import numberings_of
-from heads.translation.marian_folder import read_marian
 from heads.translation.model_folder import load_vocabularies, offset_and_stopping_of, search_of
-from heads.translation.opening import import_model
 
 Rows = tuple[tuple[int, ...], tuple[int, ...]]
 Hypotheses = list[list[int]]
@@ -70,7 +70,7 @@ def main() -> None:
     with gzip.open(arguments.source, "rt", encoding="utf-8") as text:
         lines = [line.strip() for line in text][: arguments.sentences]
     with TemporaryDirectory() as place:
-        import_model(str(arguments.model), Path(place) / "ours")
+        import_any(str(arguments.model), Path(place) / "ours")
         ours = load_folder(Path(place) / "ours").eval()
         vocabulary, _ = load_vocabularies(Path(place) / "ours", ours)
         beam, alpha = search_of(Path(place) / "ours")

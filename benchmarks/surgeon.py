@@ -20,7 +20,9 @@ from heads.analysis.importance import importance_rows
 from heads.analysis.masking import EncodedText, answers_of
 from heads.base.files import read_lines
 from heads.base.names import ATTENTIONS, SCOPES
+from heads.interop.opening import open_model
 from heads.model.encoder import Encoder
+from heads.model.shape import shape_of
 from heads.model.sublayers import Gates
 from heads.one_model.surgery import SEARCH, Surgery, studied
 from heads.one_model.wish import Wish, fitted, wish_of
@@ -28,7 +30,6 @@ from heads.one_model.workplace import STUDIED, Workplace, splits_for
 from heads.text.encoding import opened, vocabulary_of
 from heads.text.vocabulary import Tokens
 from heads.translation.model_folder import VOCABULARIES
-from heads.translation.opening import opened as opened_model
 
 CPU = torch.device("cpu")
 ALL = SEARCH.model_copy(update={"sentences": 0})
@@ -91,7 +92,8 @@ def main() -> None:
     parser.add_argument("--feedforward", nargs="*", default=[None])
     arguments = parser.parse_args()
     lines = read_lines(arguments.text)
-    with TemporaryDirectory() as folder, opened_model(arguments.model) as model:
+    model = open_model(arguments.model)
+    with TemporaryDirectory() as folder:
         place, splits = Workplace(Path(folder), {}), splits_for(model, lines, 10000, report)
         place.lay_out(model)
         place.answer({STUDIED: studied(splits["train"]), "dev": splits["dev"]}, CPU, report)
@@ -99,7 +101,8 @@ def main() -> None:
         tokens = Tokens.of(*vocabulary_of(source).arrays(read_lines(arguments.source)))
         text = EncodedText(tokens, read_lines(arguments.reference), opened(target))
         sizes = [(keep, units) for keep in arguments.keep for units in arguments.feedforward]
-        wishes = [fitted(wish_of(keep=keep, feedforward=units, minutes=0.0), place.baseline) for keep, units in sizes]
+        shape = shape_of(place.baseline)
+        wishes = [fitted(wish_of(keep=keep, feedforward=units, minutes=0.0), shape) for keep, units in sizes]
         print("way\tenc_self\tdec_self\tdec_enc\tunits\tBLEU\tchrF")
         for way, *size, bleu, chrf in rows(place, wishes, text):
             print(way, *size, f"{bleu:.2f}", f"{chrf:.2f}", sep="\t", flush=True)

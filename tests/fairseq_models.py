@@ -12,9 +12,10 @@ from transformers.models.mbart import tokenization_mbart as mbart25
 from transformers.models.mbart50 import tokenization_mbart50 as mbart50
 from transformers.models.nllb import tokenization_nllb as nllb
 
-from heads.translation.fairseq_folder import read_fairseq
-from heads.translation.from_marian import Numbering, numberings_of
-from heads.translation.marian_folder import read_marian
+from heads.interop.fairseq.reading import read_fairseq
+from heads.interop.marian.importing import numberings_of
+from heads.interop.marian.reading import read_marian
+from heads.interop.numbering import Numbering
 from marian_models import SENTENCES, SIZES, segmenter, subwords_of, transformers
 
 CLASSES = {

@@ -12,10 +12,10 @@ import sentencepiece
 import yaml
 from numpy.typing import NDArray
 
-from heads.formats.marian_file import write
-from heads.formats.marian_items import Item, MarianFile, packed
-from heads.formats.marian_shape import shape_of, shapes_of
-from heads.formats.marian_shortlist import checksum_of
+from heads.interop.firefox.file import write
+from heads.interop.firefox.items import Item, MarianFile, packed
+from heads.interop.firefox.shape import shape_of, shapes_of
+from heads.interop.firefox.shortlist import checksum_of
 
 FLOAT, MATRIX, TEXT = 0x404, 0x4101, 0x101
 OPTIONS: dict[str, Any] = {

@@ -14,6 +14,7 @@ from heads.base.files import write_json, write_text, write_tsv
 from heads.base.names import ATTENTIONS
 from heads.base.provenance import provenance
 from heads.config.trainings import BpeSettings
+from heads.interop.bundle import open_translator
 from heads.model.folder import save_folder
 from heads.model.head_removal import prune
 from heads.model.shape import ModelShape, full_heads
@@ -23,7 +24,7 @@ from heads.text.encoding import encode_file
 from heads.text.special_ids import EOS
 from heads.text.vocabulary import Tokens, Vocabulary, train_bpe
 from heads.translation.beam_search import beam_search
-from heads.translation.stream import open_translator, translated
+from heads.translation.stream import translated
 
 SOURCE = ("the cat sees a small dog .", "a white house stands here , near the old river !", "dogs bark loudly .")
 TARGET = ("кот видит маленькую собаку .", "белый дом стоит тут , у старой реки !", "собаки громко лают .")

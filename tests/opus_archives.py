@@ -11,7 +11,7 @@ import numpy as np
 import sentencepiece
 import yaml
 
-from heads.formats.marian_shape import shape_of, shapes_of
+from heads.interop.firefox.shape import shape_of, shapes_of
 from marian_models import SENTENCES, segmenter, subwords_of
 
 OPTIONS: dict[str, Any] = {

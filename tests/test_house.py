@@ -29,13 +29,14 @@ SNAKEFILES = (ROOT / "Snakefile", WORKFLOW / "Snakefile", *sorted(WORKFLOW.glob(
 
 ROOMS = (
     "base",
-    "formats",
+    "interop.formats",
     "config",
     "text",
     "model",
     "pruning",
     "syntax",
     "translation",
+    "interop",
     "analysis",
     "analysis.lrp",
     "corpus",
@@ -47,9 +48,14 @@ ROOMS = (
     "one_model",
     "cli",
 )
-"""A room imports only from those before it; a room inside another may also be imported by that other."""
+"""A room imports only from those before it; a room inside another may also be imported by that other.
 
-WITHOUT_TORCH = ("base", "formats", "config", "corpus", "corpus.grammar", "tables", "figures", "explore")
+What the workflow is planned with, of all that `interop` knows of other people's models, counts as a room of its own.
+"""
+FAMILIES = tuple(f"interop.{path.parent.name}" for path in sorted(PACKAGE.glob("interop/*/family.py")))
+"""Folders inside the room `interop`, each of a family of such models."""
+
+WITHOUT_TORCH = ("base", "interop.formats", "config", "corpus", "corpus.grammar", "tables", "figures", "explore")
 """Rooms without torch; below, single modules of other rooms without it."""
 MODULES_WITHOUT_TORCH = (
     "text.vocabulary",
@@ -71,8 +77,20 @@ MODULES_WITHOUT_TORCH = (
 HEAVY = ("torch", "numpy", "pandas", "matplotlib", "sentencepiece", "sacrebleu", "safetensors")
 
 
+def planned() -> frozenset[str]:
+    """The modules of `interop` that `interop.formats` imports, directly or not, and itself."""
+    found, waiting = set[str](), {"interop.formats"}
+    while waiting:
+        found |= waiting
+        named = {module_of(name) for module in waiting for name in imports(MODULES[module])}
+        waiting = {module for module in named if module.startswith("interop.")} - found
+    return frozenset(found)
+
+
 def room(module: str) -> str:
     """The innermost room of a module, such as `analysis.lrp` of `analysis.lrp.walk`."""
+    if module in PLANNED or module_of(module) in PLANNED:
+        return "interop.formats"
     parts = module.split(".")
     named = [".".join(parts[:end]) for end in range(len(parts), 0, -1)]
     return next((name for name in named if name in ROOMS), parts[0])
@@ -92,6 +110,14 @@ def imports(path: Path) -> Iterator[str]:
         yield from (name.removeprefix("heads.") for name in found if name.startswith("heads."))
 
 
+def module_of(imported: str) -> str:
+    """The module that contains an imported name."""
+    return imported if imported in MODULES else imported.rpartition(".")[0]
+
+
+PLANNED = planned()
+
+
 def test_a_room_imports_only_from_those_before_it() -> None:
     row = {name: number for number, name in enumerate(ROOMS)}
     wrong = []
@@ -108,11 +134,6 @@ def test_a_room_imports_only_from_those_before_it() -> None:
     assert not wrong
 
 
-def module_of(imported: str) -> str:
-    """The module that contains an imported name."""
-    return imported if imported in MODULES else imported.rpartition(".")[0]
-
-
 def test_no_circle_of_modules() -> None:
     graph = {module: {module_of(name) for name in imports(path)} & {*MODULES} for module, path in MODULES.items()}
     done: set[str] = set()
@@ -123,8 +144,9 @@ def test_no_circle_of_modules() -> None:
 
 def test_the_rooms_are_few_and_each_says_in_one_sentence_what_it_holds() -> None:
     folders = {str(path.parent.relative_to(PACKAGE)).replace("/", ".") for path in PACKAGE.rglob("*.py")} - {"."}
-    assert folders == {*ROOMS} and len(ROOMS) <= 18
-    for name in ROOMS:
+    rooms = {*ROOMS} - {"interop.formats"}
+    assert folders == rooms | {*FAMILIES} and len(rooms) <= 18
+    for name in folders:
         said = ast.get_docstring(ast.parse((PACKAGE / name.replace(".", "/") / "__init__.py").read_text("utf-8")))
         assert said and 20 < len(said.partition("\n")[0]) < 120, name
 
@@ -252,7 +274,7 @@ def put_into_flags(tree: ast.AST) -> Iterator[str]:
             yield ast.unparse(node)
 
 
-COMMANDS = {"__main__", "translation.translate_onnx"}
+COMMANDS = {"__main__", "interop.translate_onnx"}
 """Outside cli: the command itself, and a script that is exported with a model and runs without this package."""
 
 

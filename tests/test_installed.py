@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from checkouts import ROOT
+from heads.interop.export import export
 from heads.model.shape import shape_of
-from heads.translation.export import export
 from model_folders import SOURCE, write_experiment
 
 

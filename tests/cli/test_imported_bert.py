@@ -8,10 +8,10 @@ import torch
 from bert_models import EXAMPLES, encoded, save_bert, save_tokeniser, transformers
 from heads.__main__ import main
 from heads.base.files import read_json, read_jsonl, read_tsv
+from heads.interop.bert.importing import model_of_bert
+from heads.interop.bert.reading import read_bert
 from heads.model.folder import load_classifier
 from heads.syntax.conllu import place, write_conllu
-from heads.translation.bert_folder import read_bert
-from heads.translation.from_bert import model_of_bert
 from imported_runs import cut_out, encode, run, train
 
 LABELS = ("entailment", "neutral", "contradiction", "neutral")

@@ -17,10 +17,10 @@ import torch
 
 from heads.__main__ import main
 from heads.base.files import write_text
+from heads.interop.export import export
 from heads.model.folder import load_folder
 from heads.text.special_ids import EOS
 from heads.translation.beam_search import beam_search
-from heads.translation.export import export
 from heads.translation.model_folder import load_vocabularies
 from heads.translation.stream import Translator, plain_lines, translated
 from model_folders import SOURCE, TARGET, Experiment, write_experiment

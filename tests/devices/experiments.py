@@ -9,6 +9,9 @@ from typing import Any
 import torch
 
 from heads.base.files import read_lines, write_lines, write_tsv
+from heads.interop.bert.importing import EMBEDDING
+from heads.interop.family import ImportOptions
+from heads.interop.firefox.family import FIREFOX
 from heads.model.alone import Classifier, ExampleEncoder, SentenceEncoder
 from heads.model.checkpoint import save_tensors
 from heads.model.encoder import Encoder
@@ -18,8 +21,6 @@ from heads.pruning.selection import COLUMNS as SELECTION
 from heads.syntax.conllu import place, write_conllu
 from heads.text.encoding import encode_file, opened
 from heads.text.labels import write_labels
-from heads.translation.from_bert import EMBEDDING
-from heads.translation.opening import READERS, Wishes
 from known_experiment import COUNTS, LEFT, Known, known_model, save, write_known
 from many_lines import LINES
 from marian_files import write_student
@@ -109,8 +110,8 @@ def _write_beside(folder: Path, model: Encoder, left: Mapping[str, list[list[boo
 
 def _write_student(folder: Path) -> None:
     """Write a Marian file and its own shortlist, and a text in its subwords."""
-    theirs = READERS["firefox"](write_student(folder / "theirs", SOURCE), Wishes())
-    theirs.write_vocabularies(folder / "bpe")
+    theirs = FIREFOX.read(write_student(folder / "theirs", SOURCE), ImportOptions())
+    theirs.vocabularies().write(folder / "bpe")
     save(theirs.model(), folder / "baseline/seed-1")  # type: ignore[arg-type]
     for split in ("train", "dev", "test"):
         for side in SIDES:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from heads.base.files import write_lines
-from heads.translation.export import export
+from heads.interop.export import export
 from many_lines import LINES
 from model_folders import Experiment, write_experiment
 

@@ -12,6 +12,8 @@ from heads.__main__ import main
 from heads.base.files import UserError
 from heads.base.names import ATTENTIONS, FEEDFORWARDS
 from heads.base.provenance import made_by
+from heads.interop.bundle import saved_bundle
+from heads.interop.export import export
 from heads.model.encoder import Encoder
 from heads.model.folder import load_folder, load_model, save_folder
 from heads.one_model import surgery as surgery_module
@@ -19,7 +21,6 @@ from heads.one_model.costs import Costs, timed_in_ctranslate2, weights_in
 from heads.one_model.surgery import Surgery
 from heads.one_model.wish import Wish
 from heads.one_model.workplace import STUDIED, Workplace, splits_for
-from heads.translation.export import export
 from heads.translation.model_folder import load_vocabularies
 from many_lines import LINES
 
@@ -32,8 +33,9 @@ KINDS = (*ATTENTIONS, *FEEDFORWARDS)
 def place(model: Path, tmp_path: Path) -> Workplace:
     """A workplace whose sentences to read and to compare losses on are the same."""
     made = Workplace(tmp_path / "place", {})
-    made.lay_out(model)
-    splits = splits_for(model, LINES, 1000, lambda *_: None)
+    bundle = saved_bundle(model)
+    made.lay_out(bundle)
+    splits = splits_for(bundle, LINES, 1000, lambda *_: None)
     made.answer({STUDIED: splits["train"], "dev": splits["train"], "test": splits["test"]}, CPU, lambda _: None)
     return made
 

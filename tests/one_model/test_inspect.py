@@ -13,6 +13,7 @@ from heads.__main__ import main
 from heads.analysis.ablation import gates_without
 from heads.base.files import read_lines, read_tsv, write_lines
 from heads.base.names import ATTENTIONS
+from heads.interop.export import export
 from heads.model.folder import load_folder, save_folder
 from heads.model.head_removal import prune
 from heads.one_model.inspecting import inspect
@@ -22,7 +23,6 @@ from heads.text.batches import pad
 from heads.text.special_ids import EOS
 from heads.text.vocabulary import Vocabulary
 from heads.translation.beam_search import beam_search
-from heads.translation.export import export
 from model_folders import SOURCE, TARGET, Experiment, greedy, write_experiment
 
 TEXT = [*SOURCE, "a white dog .", "the old house stands near the river .", "cats see dogs ."]

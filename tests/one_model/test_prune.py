@@ -17,6 +17,8 @@ from heads.__main__ import main
 from heads.analysis.metrics import BLEU
 from heads.base.files import UserError, read_lines, write_json, write_lines
 from heads.base.targets import Target
+from heads.interop.bundle import saved_bundle
+from heads.interop.families import of_one_width
 from heads.model.folder import load_folder
 from heads.model.shape import ModelShape
 from heads.one_model import shrinking
@@ -26,7 +28,6 @@ from heads.one_model.shrinking import Loss, shrunk
 from heads.one_model.wish import Wish, wish_of
 from heads.one_model.workplace import Workplace, splits_for, splits_of
 from heads.translation.distilled import distinct
-from heads.translation.export import of_one_width
 from many_lines import LINES
 from model_folders import Experiment, greedy
 
@@ -315,12 +316,13 @@ def test_so_many_distinct_sentences_as_asked_for_are_split_less_those_too_long_f
         [f"{'dogcat' * one} " * 60 for one in range(3, 13)],
     )
     told: list[str] = []
-    parts = splits_for(experiment.baseline, [*short, *long, *short], 80, told.append)
+    model = saved_bundle(experiment.baseline)
+    parts = splits_for(model, [*short, *long, *short], 80, told.append)
     split = [line for part in parts.values() for line in part]
     assert split and {*split} < {*short} and len({*split}) == len(split)
     left_out = 80 - len(split)
     assert told == [f"{left_out} of 80 sentences are left out: {left_out} with more than 200 subwords."]
-    parts = splits_for(experiment.baseline, short, 1000, told.append)
+    parts = splits_for(model, short, 1000, told.append)
     assert {line for part in parts.values() for line in part} == {*short} and len(told) == 1
 
 

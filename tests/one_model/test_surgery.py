@@ -13,6 +13,7 @@ from explored_page import data_of
 from heads.__main__ import main
 from heads.base.files import UserError, read_tsv
 from heads.base.names import ATTENTIONS, FEEDFORWARDS
+from heads.interop.bundle import saved_bundle
 from heads.model.folder import load_folder
 from heads.model.transformer import Transformer
 from heads.one_model import fine_tuning, shrinking
@@ -61,8 +62,9 @@ def test_heads_go_without_any_training_and_what_is_told_is_what_was_lost(
 def surgery(model: Path, tmp_path: Path) -> Surgery:
     """The surgery of all heads, whose sentences to read and to compare losses on are the same."""
     place, cpu = Workplace(tmp_path / "place", {}), torch.device("cpu")
-    place.lay_out(model)
-    splits = splits_for(model, LINES, 1000, never)
+    bundle = saved_bundle(model)
+    place.lay_out(bundle)
+    splits = splits_for(bundle, LINES, 1000, never)
     place.answer({STUDIED: splits["train"], "dev": splits["train"]}, cpu, lambda _: None)
     return Surgery(place, Wish("all", 9, None, 1, "surgeon", units=None, faster=1.01), cpu, lambda _: None)
 

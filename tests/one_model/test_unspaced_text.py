@@ -12,6 +12,7 @@ from explored_page import data_of
 from heads.__main__ import main
 from heads.analysis.ablation import gates_without
 from heads.base.files import UserError, write_lines
+from heads.interop.export import export
 from heads.model.folder import load_folder
 from heads.one_model.inspecting import inspect
 from heads.one_model.workplace import splits_of
@@ -20,7 +21,6 @@ from heads.text.special_ids import EOS
 from heads.text.vocabulary import Vocabulary
 from heads.translation.beam_search import beam_search
 from heads.translation.distilled import distinct
-from heads.translation.export import export
 from model_folders import Experiment, greedy, write_experiment
 
 LINES = [

@@ -1,12 +1,12 @@
 """What `heads prune` is asked for: flags as wishes, those that do not go together, and numbers that fit a model."""
 
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from heads.base.files import UserError
 from heads.base.names import ATTENTIONS, FEEDFORWARDS
+from heads.model.shape import shape_of
 from heads.one_model.wish import Wish, fitted, wish_of
 from model_folders import Experiment
 
@@ -55,10 +55,10 @@ def test_what_cannot_be_asked_for_gets_a_sentence(given: dict[str, Any], told: s
 @pytest.mark.parametrize(("percent", "units"), [(67.0, 5), (50.0, 4), (80.0, 6)])
 def test_a_percentage_is_of_the_units_that_the_model_has(experiment: Experiment, percent: float, units: int) -> None:
     wish = Wish("all", None, None, 1, "surgeon", units_percent=percent)
-    assert fitted(wish, experiment.baseline).units == units
+    assert fitted(wish, shape_of(experiment.baseline)).units == units
 
 
 def test_a_number_that_the_model_cannot_have_is_refused(experiment: Experiment) -> None:
     for wish in (wish_of(feedforward="1%"), wish_of(feedforward="100%"), wish_of(keep="18")):
         with pytest.raises(UserError, match="is not possible"):
-            fitted(wish, Path(experiment.baseline))
+            fitted(wish, shape_of(experiment.baseline))

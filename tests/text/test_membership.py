@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from heads.config.trainings import BpeSettings
 from heads.syntax.conllu import Sentence, Token, place, read_conllu
 from heads.syntax.words import COVERAGE_COLUMNS, Arc, Words, covered_words, on_words, usable, words_of
-from heads.text.vocabulary import Span, Vocabulary, membership, train_bpe, write_model
+from heads.text.stored import write_model
+from heads.text.vocabulary import Span, Vocabulary, membership, train_bpe
 
 MULTIWORD = """\
 1\tWe\twe\tPRON\t_\t_\t4\tnsubj\t_\t_

@@ -14,7 +14,8 @@ from heads.base.files import UserError, write_lines
 from heads.config.trainings import BpeSettings
 from heads.text.encoding import encode_file
 from heads.text.special_ids import BOS, EOS, PAD, UNK
-from heads.text.vocabulary import Tokens, Vocabulary, train_bpe, word_counts, write_model
+from heads.text.stored import write_model
+from heads.text.vocabulary import Tokens, Vocabulary, train_bpe, word_counts
 
 TEXT = """the cat sees a small dog .
 кот видит маленькую собаку .

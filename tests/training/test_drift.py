@@ -9,6 +9,8 @@ import torch
 
 from bert_models import EXAMPLES, save_bert, save_tokeniser
 from heads.config.trainings import LengthSettings, TrainingSettings
+from heads.interop.bert.importing import EMBEDDING
+from heads.interop.opening import import_any
 from heads.model.alone import SentenceEncoder
 from heads.model.folder import load_alone
 from heads.text.batches import Examples
@@ -17,8 +19,6 @@ from heads.text.vocabulary import Tokens
 from heads.training.evaluation import fidelity
 from heads.training.loop import Training
 from heads.training.schedule import TrainingPlan
-from heads.translation.encoders_alone import import_bert
-from heads.translation.from_bert import EMBEDDING
 
 CPU = torch.device("cpu")
 
@@ -28,7 +28,7 @@ def training(tmp_path: Path, training_settings: Callable[..., TrainingSettings])
     """A training of a tiny encoder without dropout, on the sentences of the examples."""
     save_tokeniser(tmp_path / "theirs")
     save_bert(tmp_path / "theirs", "BertModel", hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
-    import_bert(tmp_path / "theirs", tmp_path / "ours")
+    import_any(str(tmp_path / "theirs"), tmp_path / "ours")
     texts = {"source": [line.split("\t")[0] for line in EXAMPLES], "target": [*EMBEDDING] * len(EXAMPLES)}
     for side, lines in texts.items():
         (tmp_path / f"{side}.txt").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")

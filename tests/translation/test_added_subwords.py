@@ -22,14 +22,14 @@ from fairseq_models import (
     save_folder,
 )
 from heads.__main__ import main
+from heads.interop.agreement import log_probabilities, pairs_of
+from heads.interop.opening import import_any
 from heads.model.folder import load_folder
 from heads.text.batches import make_batch
 from heads.text.encoding import vocabulary_of
 from heads.text.special_ids import BOS, EOS, NAMELESS, PAD, UNK
-from heads.translation.agreement import log_probabilities, pairs_of
 from heads.translation.beam_search import beam_search, length_limit
 from heads.translation.model_folder import load_vocabularies
-from heads.translation.opening import import_model
 from marian_models import changed, drawn, save_marian, save_tokeniser, transformers
 from model_folders import found_by, output_of
 
@@ -87,7 +87,7 @@ def padded(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
             rows[named:] += 8 * shift / shift.dot(shift)
     tokeniser.save_pretrained(folder)
     model.save_pretrained(folder)
-    import_model(str(folder), place / "ours", languages=LANGUAGES[family])
+    import_any(str(folder), place / "ours", languages=LANGUAGES[family])
     return Padded(family, "".join(kind), model.eval(), tokeniser, place)
 
 
@@ -249,7 +249,7 @@ def test_the_bias_that_transformers_forgets_to_pad_is_padded(tmp_path: Path) -> 
     model.resize_token_embeddings(len(tokeniser), pad_to_multiple_of=64, mean_resizing=False)
     model.save_pretrained(tmp_path / "theirs")
     assert model.final_logits_bias.shape[1] < len(model.lm_head.weight) == 64
-    import_model(str(tmp_path / "theirs"), tmp_path / "ours")
+    import_any(str(tmp_path / "theirs"), tmp_path / "ours")
     ours, rows = load_folder(tmp_path / "ours"), numberings_in(tmp_path / "theirs", "marian")[1].rows
     missing = 64 - model.final_logits_bias.shape[1]
     assert ours.shape.nameless_subwords == missing and not ours.projection.bias[-missing:].any()
@@ -262,7 +262,7 @@ def test_the_bias_that_transformers_forgets_to_pad_is_padded(tmp_path: Path) -> 
 def test_weights_say_how_many_rows_there_are_whatever_the_configuration_says(tmp_path: Path, told: int) -> None:
     model = save_folder(tmp_path / "theirs", "nllb")
     changed(tmp_path / "theirs/config.json", vocab_size=told)
-    import_model(str(tmp_path / "theirs"), tmp_path / "ours", languages=LANGUAGES["nllb"])
+    import_any(str(tmp_path / "theirs"), tmp_path / "ours", languages=LANGUAGES["nllb"])
     rows = len(model.lm_head.weight)
     assert load_folder(tmp_path / "ours").shape.target_subwords == rows + 1, "our start is a row of its own"
     assert main(["export", str(tmp_path / "ours"), "--format", "huggingface", "-o", str(tmp_path / "back")]) == 0
@@ -276,7 +276,7 @@ def test_a_number_that_a_vocabulary_leaves_out_is_a_row_without_a_subword(tmp_pa
     told = json.loads(path.read_text(encoding="utf-8"))
     gone = told.pop(sorted(told)[30])
     path.write_text(json.dumps(told), encoding="utf-8")
-    import_model(str(tmp_path / "theirs"), tmp_path / "ours")
+    import_any(str(tmp_path / "theirs"), tmp_path / "ours")
     assert load_folder(tmp_path / "ours").shape.nameless_subwords == 1
     assert numberings_in(tmp_path / "theirs", "marian")[1].rows[-1] == gone
 
@@ -288,6 +288,6 @@ def test_a_mask_without_a_row_is_unknown_in_texts(tmp_path: Path) -> None:
     model = CLASSES["bart"].from_pretrained(tmp_path / "theirs")
     model.resize_token_embeddings(tokeniser.mask_token_id)
     model.save_pretrained(tmp_path / "theirs")
-    import_model(str(tmp_path / "theirs"), tmp_path / "ours")
+    import_any(str(tmp_path / "theirs"), tmp_path / "ours")
     vocabulary = vocabulary_of(tmp_path / "ours/source.model")
     assert vocabulary.encode(["a<mask>"])[0][-1] == UNK and vocabulary.decode([[UNK]]) == [""]

@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 from heads.__main__ import main
 from heads.analysis.alignment_heads import COLUMNS
 from heads.base.files import UserError, read_json, write_tsv
+from heads.interop.export import export
+from heads.interop.to_ctranslate2 import aligning_heads
 from heads.model.attention import Trace
 from heads.model.folder import load_folder
 from heads.model.transformer import Transformer
 from heads.text.batches import make_batch
-from heads.translation.export import export
-from heads.translation.to_ctranslate2 import aligning_heads
 from model_folders import OPEN, SOURCE, TARGET, Experiment
 
 LIVE = [(layer, head) for layer, row in enumerate(OPEN["dec_enc"]) for head, is_open in enumerate(row) if is_open]

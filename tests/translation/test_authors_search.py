@@ -15,15 +15,19 @@ from bert_models import save_tokeniser as save_word_pieces
 from fairseq_models import LANGUAGES, save_folder
 from heads.__main__ import main
 from heads.base.files import UserError, read_json
-from heads.base.marian import CONFIG, GENERATION
-from heads.formats.marian_file import write
-from heads.formats.marian_parts import decoding_of
-from heads.translation.authors_search import SAMPLING, SEARCH, STEERING, searched_by_marian
-from heads.translation.opening import READERS, Wishes, import_any, import_model, opened
-from heads.translation.stream import open_translator
+from heads.interop.authors_search import SAMPLING, SEARCH, STEERING
+from heads.interop.bundle import open_translator
+from heads.interop.families import FAMILIES
+from heads.interop.family import ImportOptions
+from heads.interop.firefox.file import write
+from heads.interop.firefox.parts import decoding_of
+from heads.interop.firefox.search import searched_by_marian
+from heads.interop.hub import CONFIG, GENERATION
+from heads.interop.opening import import_any, open_model
 from marian_files import small_file
 from marian_models import SENTENCES, changed, save_marian, save_tokeniser, segmenter, transformers
 
+READERS = {family.format.name: family.read for family in FAMILIES}
 SAID = "These settings of its authors are not used: "
 ELSEWHERE = {
     *("max_length", "max_new_tokens", "bad_words_ids", "suppress_tokens", "begin_suppress_tokens"),
@@ -99,7 +103,7 @@ def test_a_setting_that_changes_what_is_found_is_named(
     for family, reader in (("marian", "marian"), ("bart", "fairseq")):
         folder = shutil.copytree(good / family, tmp_path / family)
         changed(folder / GENERATION, **told)
-        assert ", ".join(READERS[reader](folder, Wishes()).unused) == named, family
+        assert ", ".join(READERS[reader](folder, ImportOptions()).unused) == named, family
 
 
 def test_settings_of_old_folders_stand_in_their_config(
@@ -142,7 +146,7 @@ def test_a_first_subword_is_forced_only_where_a_model_has_languages(
     assert said_of(tmp_path / "nllb", capfd) == ""
 
 
-def test_a_temporary_import_says_it_too_and_a_bert_searches_nothing(
+def test_a_model_that_stays_in_memory_says_it_too_and_a_bert_searches_nothing(
     good: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     folder = shutil.copytree(good / "marian", tmp_path / "marian")
@@ -150,8 +154,8 @@ def test_a_temporary_import_says_it_too_and_a_bert_searches_nothing(
     monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=io.BytesIO(b"a dog .\n"), isatty=lambda: False))
     assert main(["translate", str(folder), "--device", "cpu"]) == 0
     assert capfd.readouterr().err == f"{SAID}repetition_penalty 1.5.\n"
-    with opened(str(folder)):  # as other commands do
-        assert capfd.readouterr().err == f"{SAID}repetition_penalty 1.5.\n"
+    open_model(str(folder))  # as other commands do
+    assert capfd.readouterr().err == f"{SAID}repetition_penalty 1.5.\n"
     save_word_pieces(tmp_path / "bert")
     save_bert(tmp_path / "bert")
     changed(tmp_path / "bert" / CONFIG, repetition_penalty=1.5)
@@ -170,7 +174,7 @@ def student(folder: Path, **settings: Any) -> Path:
 
 def test_a_model_of_marian_is_searched_as_its_settings_say(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     student(tmp_path / "marian", beam_size=3, normalize=0.6, word_penalty=0, mini_batch=1, maxi_batch_sort="src")
-    import_model(str(tmp_path / "marian"), tmp_path / "ours")
+    import_any(str(tmp_path / "marian"), tmp_path / "ours")
     assert capfd.readouterr().err == ""
     how: dict[str, Any] = {"batch_tokens": 100, "max_subwords": 50}
     known = open_translator(tmp_path / "ours", torch.device("cpu"), beam=None, length_penalty=None, **how)
@@ -178,7 +182,7 @@ def test_a_model_of_marian_is_searched_as_its_settings_say(tmp_path: Path, capfd
     assert found == (3, 0.6, 0, True)
     student(tmp_path / "marian", beam_size=12, normalize=True, word_penalty=-0.3, allow_unk=True)
     shutil.rmtree(tmp_path / "ours")
-    import_model(str(tmp_path / "marian"), tmp_path / "ours")
+    import_any(str(tmp_path / "marian"), tmp_path / "ours")
     assert capfd.readouterr().err == f"{SAID}word-penalty -0.3, allow-unk true.\n"
     about = read_json(tmp_path / "ours/pretrained/about.json")
     assert (about["num_beams"], about["length_penalty"], about["early_stopping"]) == (12, 1, True)
@@ -216,5 +220,5 @@ def test_settings_of_marian_that_no_search_can_use_are_one_sentence(tmp_path: Pa
     folder = student(tmp_path / "one", **told)
     (key,) = told
     with pytest.raises(UserError, match=rf"decoder\.yml: {key.replace('_', '-')} is .*, which no search can use"):
-        import_model(str(folder), tmp_path / "ours")
+        import_any(str(folder), tmp_path / "ours")
     assert not (tmp_path / "ours").exists()

@@ -21,11 +21,11 @@ from fairseq_models import (
     save_subwords,
 )
 from heads.base.files import UserError
+from heads.interop.downloads import folder_of
+from heads.interop.export import export
+from heads.interop.opening import import_any
 from heads.text.encoding import vocabulary_of
 from heads.text.special_ids import BOS, EOS, UNK
-from heads.translation.downloads import folder_of
-from heads.translation.export import export
-from heads.translation.opening import import_model
 from many_lines import composed, lines
 from marian_models import save_marian, transformers
 from small_server import serving_folder
@@ -43,7 +43,7 @@ def described(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathF
     assert {path.name for path in (place / "theirs").iterdir()} == {
         *("config.json", "generation_config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json")
     }
-    import_model(str(place / "theirs"), place / "ours", languages=LANGUAGES[family])
+    import_any(str(place / "theirs"), place / "ours", languages=LANGUAGES[family])
     return family, place, tokeniser
 
 
@@ -114,7 +114,7 @@ def test_tokenizer_json_is_read_with_whatever_transformers_4_put_into_it(tmp_pat
     path.write_text(json.dumps(told), encoding="utf-8")
     theirs = tokenizers.Tokenizer.from_file(str(path))
     save_again(tmp_path / "theirs", "mbart25", theirs.get_vocab_size())
-    import_model(str(tmp_path / "theirs"), tmp_path / "ours", languages=LANGUAGES["mbart25"])
+    import_any(str(tmp_path / "theirs"), tmp_path / "ours", languages=LANGUAGES["mbart25"])
     vocabulary = vocabulary_of(tmp_path / "ours/target.model")
     rows = numberings_in(tmp_path / "theirs", "mbart25")[1].rows
     found = vocabulary.encode(lines())
@@ -137,7 +137,7 @@ def test_of_two_descriptions_that_differ_the_one_that_transformers_reads_counts(
     shutil.copytree(tmp_path / "theirs", tmp_path / "both")
     rewrite_by_transformers(tmp_path / "both", "mbart")
     shutil.copyfile(tmp_path / "theirs/sentencepiece.bpe.model", tmp_path / "both/sentencepiece.bpe.model")
-    import_model(str(tmp_path / "both"), tmp_path / "agreed", languages=LANGUAGES["mbart"])
+    import_any(str(tmp_path / "both"), tmp_path / "agreed", languages=LANGUAGES["mbart"])
     assert "names" not in json.loads((tmp_path / "agreed/source.json").read_text(encoding="utf-8"))
     path = tmp_path / "both/tokenizer.json"
     told = json.loads(path.read_text(encoding="utf-8"))
@@ -145,7 +145,7 @@ def test_of_two_descriptions_that_differ_the_one_that_transformers_reads_counts(
     subwords[5], subwords[6] = subwords[6], subwords[5]
     path.write_text(json.dumps(told), encoding="utf-8")
     tokeniser = transformers.AutoTokenizer.from_pretrained(tmp_path / "both")
-    import_model(str(tmp_path / "both"), tmp_path / "ours", languages=LANGUAGES["mbart"])
+    import_any(str(tmp_path / "both"), tmp_path / "ours", languages=LANGUAGES["mbart"])
     ours, rows = vocabulary_of(tmp_path / "ours/source.model"), numberings_in(tmp_path / "both", "mbart")[0].rows
     found = [in_their_ids(rows, [*ids, EOS]) for ids in ours.encode(lines()[:99])]
     assert found == tokeniser([*lines()[:99]])["input_ids"]
@@ -178,7 +178,7 @@ def save_described(folder: Path, around: str) -> Any:
 
 def test_a_marian_with_a_tokeniser_of_its_own_is_read_if_its_texts_end_as_marians_do(tmp_path: Path) -> None:
     tokeniser = save_described(tmp_path / "theirs", "$A </s>")
-    import_model(str(tmp_path / "theirs"), tmp_path / "ours", ">>nld<<")
+    import_any(str(tmp_path / "theirs"), tmp_path / "ours", ">>nld<<")
     rows = numberings_in(tmp_path / "theirs", "marian")[0].rows
     for side, begins in (("source", [">>nld<<"]), ("target", [])):
         vocabulary = vocabulary_of(tmp_path / f"ours/{side}.model")
@@ -187,11 +187,11 @@ def test_a_marian_with_a_tokeniser_of_its_own_is_read_if_its_texts_end_as_marian
     with pytest.raises(UserError, match=r"Marian cuts texts with SentencePiece, but this model's tokenizer\.json does"):
         export(tmp_path / "ours", tmp_path / "back", "huggingface")
     with pytest.raises(UserError, match="give one as the prefix, such as >>deu<<"):
-        import_model(str(tmp_path / "theirs"), tmp_path / "none")
+        import_any(str(tmp_path / "theirs"), tmp_path / "none")
     for number, around in enumerate(("<s> $A </s>", "$A")):
         save_described(tmp_path / f"other {number}", around)
         with pytest.raises(UserError, match=r"tokenizer\.json puts \[.*\] around texts, not only </s> behind them"):
-            import_model(str(tmp_path / f"other {number}"), tmp_path / "none", ">>nld<<")
+            import_any(str(tmp_path / f"other {number}"), tmp_path / "none", ">>nld<<")
     assert not (tmp_path / "none").exists() and not (tmp_path / "back").exists()
 
 
@@ -207,7 +207,7 @@ def test_languages_of_an_m2m100_are_found_in_its_tokenizer_json(tmp_path: Path) 
     model = CLASSES["m2m100"].from_pretrained(tmp_path / "theirs")
     model.resize_token_embeddings(made.get_vocab_size(), mean_resizing=False)
     model.save_pretrained(tmp_path / "theirs")
-    import_model(str(tmp_path / "theirs"), tmp_path / "ours", languages=("en", "de"))
+    import_any(str(tmp_path / "theirs"), tmp_path / "ours", languages=("en", "de"))
     rows = numberings_in(tmp_path / "theirs", "m2m100")[0].rows
     found = vocabulary_of(tmp_path / "ours/source.model").encode(lines()[:300])
     first = made.token_to_id("__en__")
@@ -232,7 +232,7 @@ def test_a_name_on_the_hub_is_fetched_with_its_tokenizer_json(
         folder = folder_of(Path("Some-Lab/model"), hub)
     prefix = ">>deu<<" if family == "marian" else ""
     for number, place in enumerate((folder, files)):
-        import_model(str(place), tmp_path / f"ours {number}", prefix, LANGUAGES[family])
+        import_any(str(place), tmp_path / f"ours {number}", prefix, LANGUAGES[family])
     one, other = (vocabulary_of(tmp_path / f"ours {number}/source.model") for number in (0, 1))
     assert one.encode(lines()[:50]) == other.encode(lines()[:50])
 
@@ -255,6 +255,6 @@ def test_a_description_that_cannot_be_read_is_one_sentence(
     path = tmp_path / "theirs/tokenizer.json"
     path.write_text(spoil(path.read_text(encoding="utf-8")), encoding="utf-8")
     with pytest.raises(UserError, match=sentence) as told:
-        import_model(str(tmp_path / "theirs"), tmp_path / "ours", languages=LANGUAGES[family])
+        import_any(str(tmp_path / "theirs"), tmp_path / "ours", languages=LANGUAGES[family])
     assert "\n" not in str(told.value)
     assert not (tmp_path / "ours").exists()

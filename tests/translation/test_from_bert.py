@@ -15,9 +15,14 @@ from torch import Tensor
 
 from bert_models import EXAMPLES, LABELS, SUBWORDS, encoded, rename, save_bert, save_tokeniser, transformers
 from heads.__main__ import main
-from heads.base.bert import WORD_PIECES
 from heads.base.files import UserError, read_json, read_tsv, write_lines
-from heads.base.marian import CONFIG, PICKLED, WEIGHTS
+from heads.interop.bert.format import WORD_PIECES
+from heads.interop.bert.importing import labels_of, model_of_bert
+from heads.interop.bert.reading import read_bert
+from heads.interop.downloads import folder_of
+from heads.interop.encoders_alone import export_alone
+from heads.interop.hub import CONFIG, PICKLED, WEIGHTS
+from heads.interop.opening import import_any
 from heads.model.alone import Classifier
 from heads.model.folder import load_classifier, save_folder
 from heads.model.head_removal import prune
@@ -27,10 +32,6 @@ from heads.text.encoding import opened, vocabulary_of
 from heads.text.labels import Labels
 from heads.text.special_ids import BOS, EOS, PAD, UNK
 from heads.text.wordpieces import WordPieces
-from heads.translation.bert_folder import read_bert
-from heads.translation.downloads import folder_of
-from heads.translation.encoders_alone import export_alone, import_bert
-from heads.translation.from_bert import labels_of, model_of_bert
 from marian_models import changed
 from small_server import serving_folder
 
@@ -59,7 +60,7 @@ def taken(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A BERT in the folder `theirs`, imported into `ours`; a test leaves both as they are."""
     place = tmp_path_factory.mktemp("taken")
     made(place / "theirs", {})
-    import_bert(place / "theirs", place / "ours")
+    import_any(str(place / "theirs"), place / "ours")
     return place
 
 
@@ -79,7 +80,7 @@ def theirs(model: Any, tokeniser: Any, lines: tuple[str, ...] = EXAMPLES) -> Ten
 @pytest.mark.parametrize("form", FORMS)
 def test_subwords_and_logits_are_those_of_transformers(tmp_path: Path, form: str) -> None:
     tokeniser, model = made(tmp_path / "theirs", FORMS[form])
-    import_bert(tmp_path / "theirs", tmp_path / "ours")
+    import_any(str(tmp_path / "theirs"), tmp_path / "ours")
     vocabulary = vocabulary_of(tmp_path / "ours/source.model")
     ids = [[tokeniser.convert_ids_to_tokens(n) for n in tokeniser(*line.split("\t")).input_ids] for line in EXAMPLES]
     assert [[vocabulary.subword(n) for n in row] for row in vocabulary.encode(EXAMPLES)] == ids
@@ -115,7 +116,7 @@ def test_the_labels_are_those_of_its_config_in_its_order_or_those_given(taken: P
     assert Labels(taken / "ours/target.model").words == ["neutral", "entailment", "contradiction"]
     labels = opened(taken / "ours/target.model").arrays(["contradiction", "entailment"])[0]
     assert labels.tolist() == [2, 1]
-    import_bert(taken / "theirs", tmp_path / "named", ["yes", "maybe", "no"])
+    import_any(str(taken / "theirs"), tmp_path / "named", labels=["yes", "maybe", "no"])
     assert Labels(tmp_path / "named/target.model").words == ["yes", "maybe", "no"]
 
 
@@ -139,7 +140,7 @@ def test_a_model_without_a_classifier_or_a_pooler_gets_those_that_are_to_be_trai
     model = save_bert(folder, kind, pooler=pooler)
     with pytest.raises(UserError, match="has no classifier, so its labels are unknown: name the ones to learn"):
         labels_of(read_bert(folder))
-    said = import_bert(folder, tmp_path / "ours", ["a", "b", "c", "d"])
+    said = import_any(str(folder), tmp_path / "ours", labels=["a", "b", "c", "d"]).note
     assert said.startswith(f"The model came without {lacking}")
     assert said in (tmp_path / "ours/README.md").read_text(encoding="utf-8")
     ours = load_classifier(tmp_path / "ours")
@@ -174,7 +175,7 @@ def test_what_is_drawn_anew_is_as_bert_draws_it_and_hangs_on_the_seed_alone(tmp_
 def test_a_model_goes_back_to_transformers_with_zeros_for_heads_that_were_cut_out(tmp_path: Path, left: str) -> None:
     cut = left == "few"
     tokeniser, original = made(tmp_path / "theirs", {})
-    import_bert(tmp_path / "theirs", tmp_path / "ours")
+    import_any(str(tmp_path / "theirs"), tmp_path / "ours")
     folder, model = tmp_path / "ours", load_classifier(tmp_path / "ours")
     if cut:
         model = prune(model, {"enc_self": [[True, False], [False, True], [False, False]]})
@@ -193,7 +194,7 @@ def test_a_model_goes_back_to_transformers_with_zeros_for_heads_that_were_cut_ou
     first, second = back.bert.encoder.layer[1].attention.self.query.weight.split(6)
     assert bool((first == 0).all()) is cut and bool((second != 0).all())
     assert bool((back.bert.encoder.layer[2].attention.self.query.weight == 0).all()) is cut
-    import_bert(tmp_path / "back", tmp_path / "round")
+    import_any(str(tmp_path / "back"), tmp_path / "round")
     again = logits_of(load_classifier(tmp_path / "round"), vocabulary_of(tmp_path / "round/source.model"))
     torch.testing.assert_close(again, ours, rtol=0, atol=1e-5)
 
@@ -226,7 +227,7 @@ def without_heads(folder: Path, kind: str) -> None:
 def test_a_bert_without_some_of_its_heads_is_read_as_it_is(tmp_path: Path) -> None:
     tokeniser, model = made(tmp_path / "theirs", {})
     without_heads(tmp_path / "theirs", "BertForSequenceClassification")
-    import_bert(tmp_path / "theirs", tmp_path / "ours")
+    import_any(str(tmp_path / "theirs"), tmp_path / "ours")
     ours = load_classifier(tmp_path / "ours")
     assert ours.shape.live_heads["enc_self"] == ((1,), (0, 1), ())
     with torch.no_grad():
@@ -263,7 +264,7 @@ def test_a_bert_without_some_of_its_heads_is_inspected_and_pruned_further(
 
 
 BAD: tuple[tuple[dict[str, Any] | Callable[[Path], object], str], ...] = (
-    ({"model_type": "roberta"}, r"model_type is 'roberta', not 'bert': give the folder"),
+    ({"model_type": "roberta"}, r"describes roberta, which is not supported: give a model of type .* or bert\."),
     ({"is_decoder": True}, r"is_decoder is True, not False"),
     ({"hidden_act": "gelu_new"}, r"hidden_act is 'gelu_new', not 'gelu' or 'relu'"),
     ({"num_hidden_layers": 0}, r"num_hidden_layers is 0: it must be a positive"),
@@ -313,7 +314,7 @@ def test_a_folder_with_a_fault_is_refused_in_one_sentence_and_nothing_is_left(
     else:
         spoil(folder)
     with pytest.raises(UserError, match=words) as caught:
-        import_bert(folder, tmp_path / "ours")
+        import_any(str(folder), tmp_path / "ours")
     assert "\n" not in str(caught.value)
     assert [path.name for path in tmp_path.iterdir()] == ["theirs"]
 
@@ -323,14 +324,16 @@ def test_a_classifier_with_a_single_label_is_one_of_a_regression_by_name(tmp_pat
     save_bert(tmp_path / "theirs", id2label={0: "score"})
     for labels in ([], ["score"], ["yes", "no"]):
         with pytest.raises(UserError, match="a classifier with one label, as for a regression: only those that choose"):
-            import_bert(tmp_path / "theirs", tmp_path / "ours", labels)
+            import_any(str(tmp_path / "theirs"), tmp_path / "ours", labels=labels)
     save_bert(tmp_path / "theirs", "BertModel", problem_type="regression")
-    assert import_bert(tmp_path / "theirs", tmp_path / "ours") == "", "a model without a classifier answers no problem"
+    assert import_any(str(tmp_path / "theirs"), tmp_path / "ours").note == "", (
+        "a model without a classifier answers no problem"
+    )
 
 
 def test_labels_may_be_any_text_of_a_line(tmp_path: Path) -> None:
     tokeniser, model = made(tmp_path / "theirs", {"id2label": {0: "not  entailment", 1: "5 Stars", 2: "Négatif/😀"}})
-    import_bert(tmp_path / "theirs", tmp_path / "ours")
+    import_any(str(tmp_path / "theirs"), tmp_path / "ours")
     labels = Labels(tmp_path / "ours/target.model")
     assert labels.words == ["not entailment", "5 stars", "négatif/😀"]
     assert labels.named(["NOT entailment", " 5 stars", "NÉGATIF/😀 "], "x") == labels.words
@@ -339,15 +342,15 @@ def test_labels_may_be_any_text_of_a_line(tmp_path: Path) -> None:
     found = logits_of(load_classifier(tmp_path / "ours"), vocabulary_of(tmp_path / "ours/source.model"))
     torch.testing.assert_close(found, theirs(model, tokeniser), rtol=0, atol=1e-5)
     with pytest.raises(UserError, match="has the labels Yes, yes, no, not two or more different ones"):
-        import_bert(tmp_path / "theirs", tmp_path / "none", ["Yes", "yes ", "no"])
+        import_any(str(tmp_path / "theirs"), tmp_path / "none", labels=["Yes", "yes ", "no"])
 
 
 def test_a_folder_that_is_not_there_says_what_to_fetch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(UserError, match=r"fetch config\.json, .*vocab\.txt or .*huggingface\.co/some/bert/tree/main"):
-        import_bert(Path("some/bert"), tmp_path / "ours")
+        read_bert(Path("some/bert"))
     with pytest.raises(UserError, match="is no folder: give one as save_pretrained writes it of a BertFor"):
-        import_bert(tmp_path / "bert", tmp_path / "ours")
+        read_bert(tmp_path / "bert")
 
 
 @pytest.mark.parametrize("form", ["tokenizer.json", "vocab.txt"])
@@ -357,7 +360,7 @@ def test_a_name_on_the_hub_is_fetched_file_by_file(tmp_path: Path, monkeypatch: 
     files = tmp_path / "site/Some-Lab/bert/resolve/main"
     tokeniser, model = made(files, {"form": form})
     with serving_folder(tmp_path / "site") as hub:
-        import_bert(folder_of(Path("Some-Lab/bert"), hub), tmp_path / "ours")
+        import_any(str(folder_of(Path("Some-Lab/bert"), hub)), tmp_path / "ours")
         (files / "model.safetensors").unlink()
         shutil.rmtree(tmp_path / "cache")
         with pytest.raises(UserError, match=r"^Some-Lab/bert has no model\.safetensors on the hub"):
@@ -408,7 +411,7 @@ def test_added_words_are_found_and_rows_without_a_subword_stay_unread(tmp_path: 
         listed = {"additional_special_tokens": [described["33"]]}
         (folder / "special_tokens_map.json").write_text(json.dumps(listed), encoding="utf-8")
     lines = (*EXAMPLES, "the Klingon  [SIGN] catKlingon\tdog ab+c, klingon", "[SIGN] ab+c")
-    import_bert(folder, tmp_path / "ours")
+    import_any(str(folder), tmp_path / "ours")
     vocabulary, ours = vocabulary_of(tmp_path / "ours/source.model"), load_classifier(tmp_path / "ours")
     ids = [[tokeniser.convert_ids_to_tokens(n) for n in tokeniser(*line.split("\t")).input_ids] for line in lines]
     assert [[vocabulary.subword(n) for n in row] for row in vocabulary.encode(lines)] == ids
@@ -419,6 +422,6 @@ def test_added_words_are_found_and_rows_without_a_subword_stay_unread(tmp_path: 
     read = transformers.AutoTokenizer.from_pretrained(tmp_path / "back")
     assert len(read) == 34 and back.config.vocab_size == 64
     torch.testing.assert_close(theirs(back, read, lines), theirs(model, tokeniser, lines), rtol=0, atol=1e-5)
-    import_bert(tmp_path / "back", tmp_path / "again")
+    import_any(str(tmp_path / "back"), tmp_path / "again")
     again = vocabulary_of(tmp_path / "again/source.model")
     assert again.encode(lines) == vocabulary.encode(lines)

@@ -22,13 +22,13 @@ from fairseq_models import (
     save_folder,
 )
 from heads.__main__ import main
-from heads.base.fairseq import SEGMENTER
 from heads.base.files import UserError
+from heads.interop.bundle import open_translator
+from heads.interop.fairseq.format import SEGMENTER
+from heads.interop.fairseq.reading import read_fairseq
+from heads.interop.opening import import_any
 from heads.text.encoding import vocabulary_of
 from heads.translation.beam_search import length_limit
-from heads.translation.fairseq_folder import read_fairseq
-from heads.translation.opening import import_model
-from heads.translation.stream import open_translator
 from marian_models import changed
 
 
@@ -108,7 +108,7 @@ def test_a_folder_that_cannot_be_read_is_one_sentence(
     shutil.copytree(good[family], tmp_path / "theirs")
     spoil(tmp_path / "theirs")
     with pytest.raises(UserError, match=re.escape(sentence)):
-        import_model(str(tmp_path / "theirs"), tmp_path / "ours", languages=LANGUAGES[family])
+        import_any(str(tmp_path / "theirs"), tmp_path / "ours", languages=LANGUAGES[family])
     assert not (tmp_path / "ours").exists()
 
 
@@ -141,7 +141,7 @@ def test_by_two_commands_an_imported_model_translates_lines_as_transformers_does
 
 
 def test_a_long_line_is_cut_into_parts_that_all_begin_with_its_language(good: dict[str, Path], tmp_path: Path) -> None:
-    import_model(str(good["mbart"]), tmp_path / "ours", languages=LANGUAGES["mbart"])
+    import_any(str(good["mbart"]), tmp_path / "ours", languages=LANGUAGES["mbart"])
     how: dict[str, Any] = {"beam": 1, "length_penalty": 0.0, "batch_tokens": 100}
     known = open_translator(tmp_path / "ours", torch.device("cpu"), max_subwords=9, **how)
     (first,), [ids] = known.source.prefix, known.source.encode([" ".join(TEXTS)])

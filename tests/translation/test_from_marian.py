@@ -16,18 +16,19 @@ import torch
 
 from heads.__main__ import main
 from heads.base.files import UserError, read_json, write_json
-from heads.base.marian import CONFIG, GENERATION, INDEX, PICKLED, SOURCE_SPM, TARGET_SPM, VOCAB, WEIGHTS
-from heads.formats.registry import format_of
+from heads.interop.bundle import open_translator
+from heads.interop.downloads import folder_of
+from heads.interop.export import export
+from heads.interop.formats import format_of
+from heads.interop.hub import CONFIG, GENERATION, INDEX, PICKLED, VOCAB, WEIGHTS
+from heads.interop.marian.format import SOURCE_SPM, TARGET_SPM
+from heads.interop.marian.importing import numberings_of
+from heads.interop.marian.reading import read_marian
+from heads.interop.opening import import_any
 from heads.text.special_ids import EOS, UNK
 from heads.text.vocabulary import Vocabulary
 from heads.translation.beam_search import LENGTH_OFFSET, NEVER, beam_search
-from heads.translation.downloads import folder_of
-from heads.translation.export import export
-from heads.translation.from_marian import numberings_of
-from heads.translation.marian_folder import read_marian
 from heads.translation.model_folder import search_of
-from heads.translation.opening import import_model
-from heads.translation.stream import open_translator
 from marian_models import SENTENCES, changed, save_marian, save_tokeniser, transformers
 from small_server import serving_folder
 
@@ -44,7 +45,7 @@ def good(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 BAD: tuple[tuple[str, dict[str, Any] | Callable[[Path], object], str], ...] = (
-    (CONFIG, {"model_type": "longt5"}, "describes longt5, which is not supported: give a model of type marian, m2m"),
+    (CONFIG, {"model_type": "longt5"}, "describes longt5, which is not supported: give a model of type marian, umt5"),
     (SOURCE_SPM, Path.unlink, "has no source.spm: copy it from where the model is from"),
     (VOCAB, Path.unlink, "has no vocab.json"),
     (TARGET_SPM, lambda p: p.write_bytes(b"\xff" * 50), "spm is not a SentencePiece"),
@@ -126,7 +127,7 @@ def test_a_model_of_others_translates_and_is_exported_as_it_stands(
         main([*export_it[:-1], str(tmp_path / "another")]) == 1
         and "is not in our format: convert it with heads import, or give --format." in capfd.readouterr().err
     )
-    import_model(str(good), tmp_path / "ours")
+    import_any(str(good), tmp_path / "ours")
     for model in (good, tmp_path / "ours", tmp_path / "out"):
         monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(given), isatty=lambda: False))
         assert main(["translate", str(model), "--device", "cpu"]) == 0
@@ -137,7 +138,7 @@ def test_a_model_of_others_translates_and_is_exported_as_it_stands(
 def test_an_imported_model_is_searched_as_its_authors_do_until_an_experiment_scored_it(
     good: Path, tmp_path: Path
 ) -> None:
-    import_model(str(good), tmp_path / "ours")
+    import_any(str(good), tmp_path / "ours")
     device = torch.device("cpu")
     how: dict[str, Any] = {"beam": 4, "length_penalty": 2.0, "batch_tokens": 100, "max_subwords": 50}
     known = open_translator(tmp_path / "ours", device, **how)
@@ -157,7 +158,7 @@ def test_an_imported_model_is_searched_as_its_authors_do_until_an_experiment_sco
 def test_a_length_penalty_of_zero_is_no_missing_one(good: Path, tmp_path: Path) -> None:
     folder = shutil.copytree(good, tmp_path / good.name)
     changed(folder / "generation_config.json", length_penalty=0.0, num_beams=None)
-    import_model(str(folder), tmp_path / "ours")
+    import_any(str(folder), tmp_path / "ours")
     assert search_of(tmp_path / "ours") == (1, 0.0)
 
 
@@ -166,10 +167,10 @@ def test_a_language_is_named_by_a_prefix_that_every_source_sentence_begins_with(
     tokeniser = save_tokeniser(folder, languages=[">>deu<<", ">>nld<<"])
     save_marian(folder)
     with pytest.raises(UserError, match="into several languages: give one as the prefix, such as >>deu<<, >>nld<<"):
-        import_model(str(folder), tmp_path / "none")
+        import_any(str(folder), tmp_path / "none")
     with pytest.raises(UserError, match="has no prefix >>fra<<: choose one of >>deu<<, >>nld<<"):
-        import_model(str(folder), tmp_path / "none", ">>fra<<")
-    import_model(str(folder), tmp_path / "ours", ">>nld<<")
+        import_any(str(folder), tmp_path / "none", ">>fra<<")
+    import_any(str(folder), tmp_path / "ours", ">>nld<<")
     source, target = (Vocabulary(tmp_path / f"ours/{side}.model") for side in ("source", "target"))
     ours, _ = numberings_of(read_marian(folder))
     for text in SENTENCES["source"]:
@@ -182,7 +183,7 @@ def test_a_language_is_named_by_a_prefix_that_every_source_sentence_begins_with(
 
 def test_text_comes_back_from_subwords_as_the_tokeniser_gives_it_back(good: Path, tmp_path: Path) -> None:
     tokeniser = transformers.MarianTokenizer.from_pretrained(good)
-    import_model(str(good), tmp_path / "ours")
+    import_any(str(good), tmp_path / "ours")
     target, (_, ours) = Vocabulary(tmp_path / "ours/target.model"), numberings_of(read_marian(good))
     draw = np.random.default_rng(3)
     sentences = [draw.integers(UNK + 1, len(target), 9).tolist() for _ in range(50)]
@@ -200,7 +201,7 @@ def test_a_name_on_the_hub_is_fetched_file_by_file_and_without_a_network_told_wh
     name = Path("Some-Lab/opus-mt-en-de")
     with serving_folder(tmp_path / "site") as hub:
         folder = folder_of(name, hub)
-        import_model(str(name), tmp_path / "ours")
+        import_any(str(name), tmp_path / "ours")
         (files / "source.spm").unlink()
         assert folder_of(name, hub) == folder == tmp_path / "cache/heads/hub" / name
         assert format_of(name.as_posix())[1] == folder  # as planning finds it

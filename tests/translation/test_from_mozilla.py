@@ -12,7 +12,7 @@ import pytest
 from heads.base.files import UserError
 from heads.base.packaged import place_of
 from heads.config.texts import Distillations
-from heads.translation.downloads import place_with_network
+from heads.interop.downloads import place_with_network
 from small_server import serving_folder
 
 NAME = "firefox/en-de"

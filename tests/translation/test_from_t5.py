@@ -16,16 +16,16 @@ import torch
 
 from heads.__main__ import main
 from heads.base.files import UserError
+from heads.interop.numbering import Numbering
+from heads.interop.opening import import_any
+from heads.interop.t5.importing import model_of_t5, numbering_of
+from heads.interop.t5.reading import read_t5
 from heads.model.folder import load_folder
 from heads.model.transformer import Transformer
 from heads.text.batches import make_batch
 from heads.text.encoding import vocabulary_of
 from heads.text.special_ids import BOS, EOS, PAD, UNK
 from heads.translation.beam_search import NEVER, beam_search, length_limit
-from heads.translation.from_marian import Numbering
-from heads.translation.from_t5 import model_of_t5, numbering_of
-from heads.translation.opening import import_model
-from heads.translation.t5_folder import read_t5
 from marian_models import changed, drawn, transformers
 from t5_models import KINDS, NORMS, PREFIX, TEXTS, UMT5, in_double, save_subwords, save_t5
 
@@ -37,7 +37,7 @@ Both = tuple[Any, Transformer, Numbering]
 def pair(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Both:
     place = tmp_path_factory.mktemp("imported")
     theirs = save_t5(place / "theirs", request.param)
-    import_model(str(place / "theirs"), place / "ours")
+    import_any(str(place / "theirs"), place / "ours")
     return theirs, load_folder(place / "ours"), numbering_of(read_t5(place / "theirs"))
 
 
@@ -127,7 +127,7 @@ def test_subwords_are_those_of_the_tokeniser_with_the_prefix_before_them(kind: s
     tokeniser = made.from_pretrained(tmp_path / "theirs")
     rows, texts = numbering_of(read_t5(tmp_path / "theirs")).rows, texts_of()
     for place, prefix in (("ours", ""), ("prefixed", PREFIX)):
-        import_model(str(tmp_path / "theirs"), tmp_path / place, prefix)
+        import_any(str(tmp_path / "theirs"), tmp_path / place, prefix)
         source, target = (vocabulary_of(tmp_path / place / f"{side}.model") for side in ("source", "target"))
         expected = tokeniser([f"{prefix}{text}" for text in texts])["input_ids"]
         found = source.encode(texts)
@@ -143,7 +143,7 @@ def test_subwords_are_those_of_the_tokeniser_with_the_prefix_before_them(kind: s
 def test_the_language_of_a_madlad_is_cut_as_sentencepiece_does_before_any_text(tmp_path: Path) -> None:
     """transformers 5 puts no blank before it, and takes subword 2 for the unknown one, whatever SentencePiece says."""
     save_t5(tmp_path / "theirs", "MADLAD-400")
-    import_model(str(tmp_path / "theirs"), tmp_path / "ours", "<2de> ")
+    import_any(str(tmp_path / "theirs"), tmp_path / "ours", "<2de> ")
     segmenter = sentencepiece.SentencePieceProcessor(model_file=str(tmp_path / "theirs/spiece.model"))
     rows, source = numbering_of(read_t5(tmp_path / "theirs")).rows, vocabulary_of(tmp_path / "ours/source.model")
     texts = [text for text in texts_of() if "<" not in text]
@@ -157,9 +157,9 @@ def test_the_language_of_a_madlad_is_cut_as_sentencepiece_does_before_any_text(t
 def test_a_prefix_that_would_change_the_word_behind_it_is_refused(prefix: str, tmp_path: Path) -> None:
     save_t5(tmp_path / "theirs", "T5")
     with pytest.raises(UserError, match=f'"{prefix}" does not end where a word ends: end it with a blank'):
-        import_model(str(tmp_path / "theirs"), tmp_path / "ours", prefix)
+        import_any(str(tmp_path / "theirs"), tmp_path / "ours", prefix)
     assert not (tmp_path / "ours").exists()
-    import_model(str(tmp_path / "theirs"), tmp_path / "ours", f"{prefix} ")
+    import_any(str(tmp_path / "theirs"), tmp_path / "ours", f"{prefix} ")
 
 
 @torch.inference_mode()
@@ -225,7 +225,7 @@ def test_a_folder_that_cannot_be_read_is_one_sentence(
     shutil.copytree(good, tmp_path / "theirs")
     spoil(tmp_path / "theirs")
     with pytest.raises(UserError, match=re.escape(sentence)):
-        import_model(str(tmp_path / "theirs"), tmp_path / "ours")
+        import_any(str(tmp_path / "theirs"), tmp_path / "ours")
     assert not (tmp_path / "ours").exists()
 
 
@@ -261,7 +261,7 @@ def test_heads_translate_writes_what_transformers_writes_behind_the_prefix(
 
 def test_languages_are_refused(good: Path, tmp_path: Path) -> None:
     with pytest.raises(UserError, match="are for M2M100, NLLB and mBART: leave them out"):
-        import_model(str(good), tmp_path / "ours", languages=("en", "de"))
+        import_any(str(good), tmp_path / "ours", languages=("en", "de"))
 
 
 def test_gaps_of_pretraining_without_a_row_are_left_out(tmp_path: Path) -> None:

@@ -22,20 +22,20 @@ from fairseq_models import (
 from heads.__main__ import main
 from heads.base.files import UserError, read_json
 from heads.base.provenance import provenance
+from heads.interop.agreement import log_probabilities, pairs_of
+from heads.interop.export import export
+from heads.interop.marian.exporting import write_huggingface
+from heads.interop.opening import import_any
+from heads.interop.to_ctranslate2 import agreement_of_ctranslate2
+from heads.interop.to_onnx import agreement_of_onnx, write_onnx
 from heads.model.folder import load_folder
 from heads.model.folder import save_folder as save_ours
 from heads.model.head_removal import prune
 from heads.model.transformer import Transformer
 from heads.text.encoding import vocabulary_of
 from heads.text.special_ids import BOS, EOS, UNK
-from heads.translation.agreement import log_probabilities, pairs_of
 from heads.translation.beam_search import NEVER, length_limit
-from heads.translation.export import export
 from heads.translation.model_folder import load_vocabularies
-from heads.translation.opening import import_model
-from heads.translation.to_ctranslate2 import agreement_of_ctranslate2
-from heads.translation.to_huggingface import write_huggingface
-from heads.translation.to_onnx import agreement_of_onnx, write_onnx
 from marian_models import CUT, save_marian, save_tokeniser, transformers
 from model_folders import OPEN, SOURCE, Experiment, found_by, output_of, post_norm
 
@@ -80,7 +80,7 @@ def imported(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
 
 
 def import_again(family: str, theirs: Path, out: Path) -> None:
-    import_model(str(theirs), out, PREFIX if family == "marian" else "", LANGUAGES[family])
+    import_any(str(theirs), out, PREFIX if family == "marian" else "", LANGUAGES[family])
 
 
 def searched(model: Transformer, ids: list[int], **search: Any) -> list[int]:
@@ -200,11 +200,11 @@ def test_a_folder_says_where_the_model_is_from_and_what_its_texts_begin_with(imp
 
 
 def test_the_script_beside_the_graphs_ends_as_early_as_the_model_does(tmp_path: Path) -> None:
-    from heads.translation.translate_onnx import Model
+    from heads.interop.translate_onnx import Model
 
     save_tokeniser(tmp_path / "theirs")
     save_marian(tmp_path / "theirs", biases=0.4)
-    import_model(str(tmp_path / "theirs"), tmp_path / "ours")
+    import_any(str(tmp_path / "theirs"), tmp_path / "ours")
     model = load_folder(tmp_path / "ours")
     write_onnx(model, tmp_path)
     graphs, draw = Model(tmp_path), np.random.default_rng(5)

@@ -20,14 +20,14 @@ from fairseq_models import (
     save_model,
     save_subwords,
 )
+from heads.interop.numbering import Numbering
+from heads.interop.opening import import_any
 from heads.model.folder import load_folder
 from heads.model.transformer import Transformer
 from heads.text.batches import make_batch
 from heads.text.encoding import vocabulary_of
 from heads.text.special_ids import BOS, EOS, PAD, UNK
 from heads.translation.beam_search import NEVER, beam_search, length_limit
-from heads.translation.from_marian import Numbering
-from heads.translation.opening import import_model
 from marian_models import drawn, save_marian, save_tokeniser, transformers
 
 UNTIED = {"share_encoder_decoder_embeddings": False, "tie_word_embeddings": False}
@@ -69,7 +69,7 @@ def pair(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
         theirs = save_marian(place / "theirs", biases=0.4, **changes)
     else:
         theirs = save_folder(place / "theirs", family, **changes)
-    import_model(str(place / "theirs"), place / "ours", languages=LANGUAGES[family])
+    import_any(str(place / "theirs"), place / "ours", languages=LANGUAGES[family])
     return theirs, load_folder(place / "ours"), *numberings_in(place / "theirs", family)
 
 
@@ -182,7 +182,7 @@ def saved(folder: Path, name: str) -> Any:
 @pytest.mark.parametrize("name", TOKENISERS)
 def test_subwords_are_those_of_the_tokeniser_behind_the_language(name: str, tmp_path: Path) -> None:
     tokeniser, family = saved(tmp_path / "theirs", name), name.split()[0]
-    import_model(str(tmp_path / "theirs"), tmp_path / "ours", languages=LANGUAGES[family])
+    import_any(str(tmp_path / "theirs"), tmp_path / "ours", languages=LANGUAGES[family])
     both, texts = numberings_in(tmp_path / "theirs", family), texts_of(family)
     unknown = 0
     for side, language, ours in zip(("source", "target"), LANGUAGES[family], both, strict=True):

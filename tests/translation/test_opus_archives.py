@@ -15,15 +15,15 @@ from ctranslate2.converters.marian import load_vocab
 
 from heads.__main__ import main
 from heads.base.files import UserError, read_json
-from heads.formats.marian_parts import find_parts
-from heads.formats.marian_vocabulary import read_vocabulary
-from heads.formats.registry import format_of
+from heads.interop.agreement import log_probabilities
+from heads.interop.export import export
+from heads.interop.firefox.importing import read_firefox
+from heads.interop.firefox.parts import find_parts
+from heads.interop.firefox.vocabulary import read_vocabulary
+from heads.interop.formats import format_of
+from heads.interop.opening import import_any
 from heads.model.folder import load_folder
 from heads.text.vocabulary import Vocabulary
-from heads.translation.agreement import log_probabilities
-from heads.translation.export import export
-from heads.translation.from_firefox import read_firefox
-from heads.translation.opening import import_model
 from marian_models import SENTENCES
 from model_folders import found_by
 from opus_archives import LICENCE, MODEL, ODD, cut_by, in_ctranslate2, save_archive
@@ -47,7 +47,7 @@ def archive(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     place = tmp_path_factory.mktemp("opus")
     save_archive(place / "theirs", **KINDS[request.param])
     prefix = PREFIX if "languages" in request.param else ""
-    import_model(str(place / "theirs"), place / "ours", prefix)
+    import_any(str(place / "theirs"), place / "ours", prefix)
     return place, prefix
 
 
@@ -109,7 +109,7 @@ def test_it_goes_back_with_the_numbers_that_it_came_with(archive: tuple[Path, st
         after = np.load(tmp_path / folder / name)
         assert {*after.files} == {*before.files}
         assert all(np.array_equal(after[one], before[one]) for one in before.files)
-        import_model(str(tmp_path / folder), tmp_path / f"{folder} again", prefix)
+        import_any(str(tmp_path / folder), tmp_path / f"{folder} again", prefix)
         again = Vocabulary(tmp_path / f"{folder} again/source.model")
         assert again.encode(LINES) == known(place)[0].encode(LINES)
     files = {path.name for path in (tmp_path / "back").iterdir()}
@@ -122,7 +122,7 @@ def test_people_translate_inspect_and_name_its_file(
     tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = save_archive(tmp_path / "opus-2020-01-08", languages=[PREFIX, ">>nld<<"])
-    import_model(str(folder), tmp_path / "ours", PREFIX)
+    import_any(str(folder), tmp_path / "ours", PREFIX)
     found, place = format_of(str(folder))
     assert found.heads(place) == {"enc_self": (2, 3), "dec_self": (3, 3), "dec_enc": (3, 3)}
     given, said = "".join(f"{line}\n" for line in LINES).encode(), []
@@ -143,7 +143,7 @@ def test_rows_without_a_subword_are_never_written(tmp_path: Path) -> None:
     content = dict(np.load(folder / MODEL))
     content["decoder_ff_logit_out_b"][:, -7:] += 90
     np.savez(folder / MODEL, **content)
-    import_model(str(folder), tmp_path / "ours")
+    import_any(str(folder), tmp_path / "ours")
     ours = load_folder(tmp_path / "ours")
     assert ours.shape.nameless_subwords == 7
     for ids in found_by(ours, known(tmp_path)[0].encode(LINES)):
@@ -194,7 +194,7 @@ def test_an_archive_that_cannot_be_read_is_one_sentence(
     folder = save_archive(tmp_path / "theirs")
     spoil(folder)
     with pytest.raises(UserError, match=sentence) as told:
-        import_model(str(folder), tmp_path / "ours")
+        import_any(str(folder), tmp_path / "ours")
     assert "\n" not in str(told.value) and not (tmp_path / "ours").exists()
 
 
@@ -203,12 +203,12 @@ def test_one_language_of_several_has_to_be_named_and_none_where_there_are_none(t
     with pytest.raises(
         UserError, match="many translates into several languages: give one as the prefix, such as >>deu<<"
     ):
-        import_model(str(folder), tmp_path / "ours")
+        import_any(str(folder), tmp_path / "ours")
     with pytest.raises(UserError, match=r"vocab\.yml has no prefix >>fra<<: choose one of >>deu<<, >>nld<<"):
-        import_model(str(folder), tmp_path / "ours", ">>fra<<")
+        import_any(str(folder), tmp_path / "ours", ">>fra<<")
     one = save_archive(tmp_path / "one")
     with pytest.raises(UserError, match=r"vocab\.yml has no prefix >>deu<<: leave the prefix out"):
-        import_model(str(one), tmp_path / "ours", PREFIX)
+        import_any(str(one), tmp_path / "ours", PREFIX)
 
 
 def test_names_in_a_yml_stay_names_whatever_they_look_like(tmp_path: Path) -> None:

@@ -9,10 +9,15 @@ import ctranslate2
 import pytest
 import torch
 
-import heads.translation.export
+import heads.interop.export
 from few_heads import RECURRENT
 from heads.__main__ import main
 from heads.base.files import UserError, read_json, read_tsv, write_lines
+from heads.interop.agreement import largest_difference, log_probabilities, pairs_of
+from heads.interop.export import export
+from heads.interop.marian.exporting import write_huggingface
+from heads.interop.to_ctranslate2 import agreement_of_ctranslate2, write_ctranslate2
+from heads.interop.to_onnx import agreement_of_onnx, write_onnx
 from heads.model.folder import load_folder
 from heads.model.head_removal import prune
 from heads.model.sublayers import layers_of
@@ -20,12 +25,7 @@ from heads.model.transformer import Transformer
 from heads.text.batches import pad
 from heads.text.special_ids import EOS
 from heads.text.vocabulary import Vocabulary
-from heads.translation.agreement import largest_difference, log_probabilities, pairs_of
 from heads.translation.beam_search import NEVER, beam_search
-from heads.translation.export import export
-from heads.translation.to_ctranslate2 import agreement_of_ctranslate2, write_ctranslate2
-from heads.translation.to_huggingface import write_huggingface
-from heads.translation.to_onnx import agreement_of_onnx, write_onnx
 from model_folders import OPEN, SOURCE, Experiment, found_by, opinionated, output_of, post_norm
 
 LATER = {kind: layers[::-1] for kind, layers in {**OPEN, "dec_enc": [[True] * 3, [False] * 3]}.items()}
@@ -91,7 +91,7 @@ def test_whole_numbers_of_8_bits_take_less_room_and_change_probabilities(
 def test_onnx_graphs_give_every_subword_our_probability_and_the_script_finds_our_translations(
     cut: dict[str, list[list[bool]]] | None, experiment: Experiment, tmp_path: Path
 ) -> None:
-    from heads.translation.translate_onnx import Model
+    from heads.interop.translate_onnx import Model
 
     model, known = opinionated(seed=1), experiment.vocabularies()
     model = model if cut is None else prune(model, with_fewer_units(model, cut) if cut is OPEN else cut)
@@ -111,7 +111,7 @@ def test_onnx_graphs_give_every_subword_our_probability_and_the_script_finds_our
 def test_graphs_of_a_recurrent_decoder_give_our_probabilities_and_the_script_finds_our_translations(
     experiment: Experiment, tmp_path: Path
 ) -> None:
-    from heads.translation.translate_onnx import Model
+    from heads.interop.translate_onnx import Model
 
     known, cut = experiment.vocabularies(), {kind: OPEN[kind] for kind in ("enc_self", "dec_enc")}
     lengths = set()
@@ -174,7 +174,7 @@ def test_a_model_that_became_another_one_is_not_exported(
         with torch.no_grad():
             layers_of(model.decoder)[1].feedforward.inner.weight[0] -= 0.01
 
-    monkeypatch.setattr(heads.translation.export, "write_ctranslate2", spoil)
+    monkeypatch.setattr(heads.interop.export, "write_ctranslate2", spoil)
     with pytest.raises(ArithmeticError, match="differ from ours by"):
         export(experiment.pruned, tmp_path / "there" / "out", "ctranslate2")
     assert list((tmp_path / "there").iterdir()) == []

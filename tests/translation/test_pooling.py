@@ -18,15 +18,15 @@ from numpy.typing import NDArray
 from bert_models import EXAMPLES, encoded, save_bert, save_tokeniser, transformers
 from heads.__main__ import main
 from heads.base.files import UserError, read_json, read_tsv, write_json, write_lines
+from heads.interop.bert.reading import read_bert
+from heads.interop.downloads import folder_of
+from heads.interop.encoders_alone import export_alone
+from heads.interop.opening import import_any
 from heads.model.folder import load_alone, save_folder
 from heads.model.head_removal import prune
 from heads.model.shape import facts_of, shape_of
 from heads.text.encoding import vocabulary_of
 from heads.text.special_ids import PAD
-from heads.translation.bert_folder import read_bert
-from heads.translation.downloads import folder_of
-from heads.translation.encoders_alone import export_alone, import_bert
-from heads.translation.opening import import_any
 from marian_models import changed
 from small_server import serving_folder
 
@@ -89,7 +89,7 @@ def ours(folder: Path) -> NDArray[np.float32]:
 @pytest.mark.parametrize(("way", "told"), TOLD)
 def test_vectors_are_made_as_the_files_say(tmp_path: Path, way: str, told: dict[str, Any]) -> None:
     tokeniser, model = save_encoder(tmp_path / "theirs", told)
-    assert import_bert(tmp_path / "theirs", tmp_path / "ours") == ""
+    assert import_any(str(tmp_path / "theirs"), tmp_path / "ours").note == ""
     np.testing.assert_allclose(ours(tmp_path / "ours"), theirs(model, tokeniser, way), rtol=0, atol=1e-6)
     others = [theirs(model, tokeniser, other) for other in ("mean", "cls", "max") if other != way]
     assert min(np.abs(theirs(model, tokeniser, way) - other).max() for other in others) > 0.05
@@ -103,7 +103,7 @@ def test_vectors_are_made_as_the_files_say(tmp_path: Path, way: str, told: dict[
 def test_the_pooling_alone_is_enough_without_a_list_of_parts(tmp_path: Path) -> None:
     tokeniser, model = save_encoder(tmp_path / "theirs", TOLD[0][1])
     (tmp_path / "theirs/modules.json").unlink()
-    import_bert(tmp_path / "theirs", tmp_path / "ours")
+    import_any(str(tmp_path / "theirs"), tmp_path / "ours")
     np.testing.assert_allclose(ours(tmp_path / "ours"), theirs(model, tokeniser, "cls"), rtol=0, atol=1e-6)
 
 
@@ -114,7 +114,7 @@ def test_an_export_pools_alike_and_so_does_the_script_in_its_readme(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], form: str, way: str
 ) -> None:
     save_encoder(tmp_path / "theirs", next(told for one, told in TOLD if one == way))
-    import_bert(tmp_path / "theirs", folder := tmp_path / "ours")
+    import_any(str(tmp_path / "theirs"), folder := tmp_path / "ours")
     facts = facts_of(folder)
     save_folder(prune(load_alone(folder), OPEN), folder, facts, facts["provenance"])
     assert shape_of(folder).pooling == way
@@ -128,7 +128,7 @@ def test_an_export_pools_alike_and_so_does_the_script_in_its_readme(
         found = used["session"].run(None, {"source": used["ids"], "source_mask": used["ids"] > 0})[0]
     else:
         found = used["vectors"].detach().numpy()
-        import_bert(out, tmp_path / "again")
+        import_any(str(out), tmp_path / "again")
         np.testing.assert_allclose(ours(tmp_path / "again"), expected, rtol=0, atol=1e-6)
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-6)
     capsys.readouterr()
@@ -140,7 +140,7 @@ def test_sentence_transformers_reads_an_export(tmp_path: Path, way: str) -> None
     peer: Any = pytest.importorskip("sentence_transformers", exc_type=ImportError)
     save_encoder(tmp_path / "theirs", next(told for one, told in TOLD if one == way))
     before = peer.SentenceTransformer(str(tmp_path / "theirs"), device="cpu").encode(ALONE) if way == "max" else None
-    import_bert(tmp_path / "theirs", tmp_path / "ours")
+    import_any(str(tmp_path / "theirs"), tmp_path / "ours")
     export_alone(tmp_path / "ours", tmp_path / "out", "huggingface")
     found = peer.SentenceTransformer(str(tmp_path / "out"), device="cpu").encode(ALONE)
     np.testing.assert_allclose(found, ours(tmp_path / "ours"), rtol=0, atol=1e-6)
@@ -150,8 +150,8 @@ def test_sentence_transformers_reads_an_export(tmp_path: Path, way: str) -> None
 
 def test_a_shape_pools_in_a_known_way_and_only_if_it_embeds(tmp_path: Path) -> None:
     save_encoder(tmp_path / "theirs", TOLD[0][1])
-    import_bert(tmp_path / "theirs", tmp_path / "ours")
-    import_bert(tmp_path / "theirs", tmp_path / "labelled", ["a", "b"])
+    import_any(str(tmp_path / "theirs"), tmp_path / "ours")
+    import_any(str(tmp_path / "theirs"), tmp_path / "labelled", labels=["a", "b"])
     with pytest.raises(ValueError, match="unknown pooling first"):
         replace(shape_of(tmp_path / "ours"), pooling="first")
     with pytest.raises(ValueError, match="or pooling in a model that embeds no sentences"):
@@ -244,7 +244,7 @@ def test_a_name_on_the_hub_comes_with_its_pooling(tmp_path: Path, monkeypatch: p
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     tokeniser, model = save_encoder(tmp_path / "site/Some-Lab/encoder/resolve/main", TOLD[1][1])
     with serving_folder(tmp_path / "site") as hub:
-        import_bert(folder_of(Path("Some-Lab/encoder"), hub), tmp_path / "ours")
+        import_any(str(folder_of(Path("Some-Lab/encoder"), hub)), tmp_path / "ours")
     np.testing.assert_allclose(ours(tmp_path / "ours"), theirs(model, tokeniser, "max"), rtol=0, atol=1e-6)
 
 

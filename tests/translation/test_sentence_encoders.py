@@ -14,13 +14,14 @@ from numpy.typing import NDArray
 from bert_models import EXAMPLES, encoded, save_bert, save_tokeniser, transformers
 from heads.__main__ import main
 from heads.base.files import UserError
+from heads.interop.encoders_alone import export_alone
+from heads.interop.opening import import_any
 from heads.model.alone import SentenceEncoder
 from heads.model.folder import load_alone, load_classifier, load_folder, save_folder
 from heads.model.head_removal import prune
 from heads.model.shape import facts_of, shape_of
 from heads.text.encoding import vocabulary_of
 from heads.text.special_ids import PAD
-from heads.translation.encoders_alone import export_alone, import_bert
 
 ALONE = [line.split("\t")[0] for line in EXAMPLES]
 OPEN = {"enc_self": [[True, False], [False, True], [False, False]]}
@@ -52,7 +53,7 @@ def ours(folder: Path) -> NDArray[np.float32]:
 def imported(tmp_path: Path) -> tuple[Path, Any, Any]:
     """A folder of ours, and the transformers tokeniser and model that it was imported from."""
     tokeniser, model = save_tokeniser(tmp_path / "theirs"), save_bert(tmp_path / "theirs", "BertModel")
-    assert import_bert(tmp_path / "theirs", tmp_path / "ours") == ""
+    assert import_any(str(tmp_path / "theirs"), tmp_path / "ours").note == ""
     return tmp_path / "ours", tokeniser, model
 
 
@@ -118,7 +119,7 @@ def test_the_graph_has_no_matrices_of_heads_that_were_cut_out_and_its_readme_run
 def test_the_graph_of_a_classifier_tells_its_logits(tmp_path: Path) -> None:
     save_tokeniser(tmp_path / "theirs")
     save_bert(tmp_path / "theirs")
-    import_bert(tmp_path / "theirs", tmp_path / "ours")
+    import_any(str(tmp_path / "theirs"), tmp_path / "ours")
     difference = export_alone(tmp_path / "ours", tmp_path / "out", "onnx", examples=EXAMPLES)
     assert difference is not None and difference < 1e-5
     assert [one.name for one in onnx.load(tmp_path / "out/encoder.onnx").graph.output] == ["logits"]

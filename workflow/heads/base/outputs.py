@@ -1,7 +1,9 @@
 """Whether the outputs of a command can be written: checked before its work begins, which may take hours."""
 
 import os
+import shutil
 from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -99,3 +101,24 @@ def _probe(path: Path) -> None:
     finally:
         if folder.is_dir():
             probe.unlink(missing_ok=True)
+
+
+@contextmanager
+def new_folder(path: Path) -> Iterator[Path]:
+    """Yield a temporary folder beside `path`, renamed to `path` on success and removed on failure.
+
+    Raises UserError if `path` already exists or cannot be created.
+    """
+    try:
+        if path.exists():
+            raise UserError(f"{path} is already there: delete it or export to another folder.")
+        stage = path.with_name(f".{path.name}.{os.getpid()}.part")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        stage.mkdir()
+    except OSError as error:
+        raise UserError(f"{path} cannot be made ({error.strerror}): export to another folder.") from error
+    try:
+        yield stage
+        stage.rename(path)
+    finally:
+        shutil.rmtree(stage, ignore_errors=True)

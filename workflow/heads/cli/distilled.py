@@ -9,9 +9,9 @@ from heads.cli._flags import add_device_arguments, add_output_argument, add_path
 from heads.config.corpus_parts import FileSpec
 from heads.corpus.documentation import documentation
 from heads.corpus.pairs import read_text
+from heads.interop.bundle import open_translator
 from heads.training.devices import label_of, pick
 from heads.translation.distilled import drawn, write_distilled
-from heads.translation.stream import open_translator
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -16,10 +16,9 @@ from heads.cli._flags import (
     add_quantization_argument,
     languages_of,
 )
-from heads.model.shape import shape_of
-from heads.translation.encoders_alone import export_any
-from heads.translation.export import FORMATS, refuse_quantization
-from heads.translation.opening import opened
+from heads.interop.encoders_alone import export_any
+from heads.interop.export import FORMATS, refuse_quantization
+from heads.interop.opening import open_model
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -51,16 +50,15 @@ def run(arguments: argparse.Namespace) -> None:
         raise UserError("--alignment needs --format ctranslate2: use it, or remove --alignment.")
     sentences = read_lines(arguments.sentences) if arguments.sentences else ()
     options = {"sentences": sentences, "quantization": quantization, "alignment": arguments.alignment}
-    with opened(arguments.model, arguments.prefix, arguments.labels, languages_of(arguments)) as folder:
-        if form == "folder" and folder != Path(arguments.model):
-            raise UserError(f"{arguments.model} is not in our format: convert it with heads import, or give --format.")
-        shape = shape_of(folder)
-        difference = export_any(folder, arguments.output, form, **options)
-    if shape.alone and difference is None:
+    bundle = open_model(arguments.model, arguments.prefix, arguments.labels, languages_of(arguments))
+    if form == "folder" and bundle.origin:
+        raise UserError(f"{arguments.model} is not in our format: convert it with heads import, or give --format.")
+    difference = export_any(bundle, arguments.output, form, **options)
+    if bundle.shape.alone and difference is None:
         print(f"{arguments.output}: its README.md describes the model", file=sys.stderr)
     elif difference is None:
         print(f"heads translate {arguments.output} < source.txt", file=sys.stderr)
     else:
-        of = "per component of a vector of length 1" if shape.embeds else "nats per subword"
+        of = "per component of a vector of length 1" if bundle.shape.embeds else "nats per subword"
         farthest = f"{arguments.output} differs from ours by at most {difference:.1e} {of}"
         print(f"{farthest}; its README.md says how to use it", file=sys.stderr)

@@ -6,10 +6,9 @@ heads import firefox/en-pt -o my-model
 import argparse
 import sys
 
-from heads.base.names import TRANSLATION
 from heads.base.outputs import NEW_FOLDER
 from heads.cli._flags import add_labels_argument, add_language_arguments, add_output_argument, languages_of
-from heads.translation.opening import fetched, import_any
+from heads.interop.opening import fetched, import_any
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -30,6 +29,6 @@ def run(arguments: argparse.Namespace) -> None:
         print(fetched(arguments.model))
         return
     options = (arguments.prefix, arguments.labels, languages_of(arguments))
-    task = import_any(arguments.model, arguments.output, *options)
-    if task == TRANSLATION:
+    imported = import_any(arguments.model, arguments.output, *options)
+    if not imported.shape.alone:
         print(f"heads translate {arguments.output} < source.txt", file=sys.stderr)

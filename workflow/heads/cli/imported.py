@@ -1,6 +1,7 @@
 """Use an external model, such as Firefox's or OPUS-MT's, as the unpruned one: as it is, or fine-tuned first."""
 
 import argparse
+import sys
 
 from heads.base.names import TASK, TRANSLATION
 from heads.base.outputs import FOLDER
@@ -8,12 +9,13 @@ from heads.base.seals import sha256_of
 from heads.cli._flags import add_output_argument, add_training_arguments, settings_of
 from heads.cli._job import job_of
 from heads.config.trainings import BaselineSettings, TrainingSettings
-from heads.formats.registry import format_of
+from heads.interop.families import family_of
+from heads.interop.family import ImportOptions
+from heads.interop.formats import format_of
 from heads.model.grown import with_self_attention
 from heads.training.devices import label_of
 from heads.training.job import run_job, save_untrained
 from heads.training.optimizers import NO_NEW_WEIGHTS, NewWeights
-from heads.translation.opening import READERS, Wishes
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -29,7 +31,10 @@ def run(arguments: argparse.Namespace) -> str:
     training = settings_of(arguments, TrainingSettings, "training")
     found, folder = format_of(settings.pretrained, arguments.settings.get(TASK, TRANSLATION))
     languages = (settings.source_language, settings.target_language)
-    model = READERS[found.name](folder, Wishes("", settings.labels, arguments.seed, languages)).model()
+    theirs = family_of(found).read(folder, ImportOptions("", settings.labels, arguments.seed, languages))
+    model = theirs.model()
+    if theirs.drawn:
+        print(theirs.drawn, file=sys.stderr)
     if not settings.fine_tuning_updates:
         save_untrained(job, model, training)
         return label_of(job.device)

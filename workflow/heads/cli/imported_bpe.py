@@ -6,8 +6,9 @@ from heads.base.names import TASK, TRANSLATION
 from heads.base.outputs import FOLDER
 from heads.cli._flags import add_output_argument, add_settings_argument, settings_of
 from heads.config.trainings import BaselineSettings
-from heads.formats.registry import format_of
-from heads.translation.opening import READERS, Wishes
+from heads.interop.families import family_of
+from heads.interop.family import ImportOptions
+from heads.interop.formats import format_of
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -21,5 +22,5 @@ def run(arguments: argparse.Namespace) -> None:
     settings = settings_of(arguments, BaselineSettings, "baseline")
     found, folder = format_of(settings.pretrained, arguments.settings.get(TASK, TRANSLATION))
     languages = (settings.source_language, settings.target_language)
-    wishes = Wishes(settings.prefix, settings.labels, languages=languages)
-    READERS[found.name](folder, wishes).write_vocabularies(arguments.out_folder)
+    options = ImportOptions(settings.prefix, settings.labels, languages=languages)
+    family_of(found).read(folder, options).vocabularies().write(arguments.out_folder)

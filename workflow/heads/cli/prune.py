@@ -22,6 +22,9 @@ from heads.cli._flags import (
     add_tokeniser_argument,
     languages_of,
 )
+from heads.interop.encoders_alone import export_any, refuse_format
+from heads.interop.export import FORMATS, refuse_quantization
+from heads.interop.opening import open_model
 from heads.one_model.costs import weights_in
 from heads.one_model.inspecting import shown_name
 from heads.one_model.prune_report import page_beside, pruned_page, report_lines
@@ -30,9 +33,6 @@ from heads.one_model.surgery import studied
 from heads.one_model.wish import FLAGS, GATES, MINUTES, SURGEON, UPDATES, WAYS, fitted, wish_of
 from heads.one_model.workplace import STUDIED, Workplace, fingerprint_of, splits_for
 from heads.training.devices import pick
-from heads.translation.encoders_alone import export_any, refuse_format
-from heads.translation.export import FORMATS, refuse_quantization
-from heads.translation.opening import opened
 from heads.translation.text_scores import tokeniser_of
 
 SENTENCES = {GATES: 20000, SURGEON: 10000}
@@ -81,16 +81,17 @@ def run(arguments: argparse.Namespace) -> None:
     tokeniser_of((), arguments.tokenize)  # raises at once what is wrong with it
     languages = languages_of(arguments)
     report = partial(print, file=sys.stderr, flush=True)
-    with opened(arguments.model, arguments.prefix, arguments.labels, languages) as folder:
-        splits = splits_for(folder, lines, arguments.sentences or SENTENCES[wish.by], report)
-        wish = fitted(wish, folder)
-        refuse_format(folder, wish.format)
-        asked = {"model": arguments.model, "text": fingerprint_of(splits), **wish.asked}
-        asked |= {"languages": " ".join(languages)} if any(languages) else {}
-        asked |= {"labels": arguments.labels} if arguments.labels else {}
-        unfinished = arguments.output.with_name(f".{arguments.output.name}.unfinished")
-        place = Workplace(unfinished, asked, arguments.tokenize)
-        place.lay_out(folder)
+    bundle = open_model(arguments.model, arguments.prefix, arguments.labels, languages)
+    splits = splits_for(bundle, lines, arguments.sentences or SENTENCES[wish.by], report)
+    wish = fitted(wish, bundle.shape)
+    refuse_format(bundle, wish.format)
+    asked = {"model": arguments.model, "text": fingerprint_of(splits), **wish.asked}
+    asked |= {"languages": " ".join(languages)} if any(languages) else {}
+    asked |= {"labels": arguments.labels} if arguments.labels else {}
+    unfinished = arguments.output.with_name(f".{arguments.output.name}.unfinished")
+    place = Workplace(unfinished, asked, arguments.tokenize)
+    place.lay_out(bundle)
+    del bundle  # which is large, and stands in the workplace now
     # Only once: what holds a GPU would wait for a second one.
     device = pick(arguments.device, arguments.threads)
     splits[STUDIED] = studied(splits["train"])

@@ -12,10 +12,11 @@ from pathlib import Path
 
 from heads.base.files import UserError, full_disk_named, some_lines
 from heads.cli._flags import add_device_arguments, add_model_argument, add_tokeniser_argument, languages_of
+from heads.interop.bundle import open_translator
+from heads.interop.opening import open_model
 from heads.training.devices import pick
-from heads.translation.opening import opened
 from heads.translation.scoring import score_in_words
-from heads.translation.stream import open_translator, plain_lines, translated
+from heads.translation.stream import plain_lines, translated
 from heads.translation.text_scores import tokeniser_of
 
 BLOCK_LINES = 1000
@@ -59,15 +60,14 @@ def run(arguments: argparse.Namespace) -> None:
     references = arguments.references and some_lines(arguments.references)
     tokeniser = tokeniser_of(references or (), arguments.tokenize)
     device, report = pick(arguments.device, arguments.threads), partial(print, file=sys.stderr)
-    with opened(arguments.model, arguments.prefix, languages=languages_of(arguments)) as folder:
-        translator = open_translator(
-            folder,
-            device,
-            beam=arguments.beam,
-            length_penalty=arguments.length_penalty,
-            batch_tokens=arguments.batch_tokens,
-            max_subwords=arguments.max_subwords,
-        )
+    translator = open_translator(
+        open_model(arguments.model, arguments.prefix, languages=languages_of(arguments)),
+        device,
+        beam=arguments.beam,
+        length_penalty=arguments.length_penalty,
+        batch_tokens=arguments.batch_tokens,
+        max_subwords=arguments.max_subwords,
+    )
     translations: list[str] = []
     at_once = 1 if sys.stdin.isatty() else BLOCK_LINES
     try:

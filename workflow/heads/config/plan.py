@@ -26,7 +26,8 @@ from heads.base.targets import CONTROL, Target
 from heads.config import settings, sweep
 from heads.config.checks import sized
 from heads.config.texts import Texts
-from heads.formats.registry import Format, Heads, format_of
+from heads.interop.format import Format, Heads
+from heads.interop.formats import format_of
 
 SCORED_KINDS = ("baseline", "pruned", "scratch", "selected", "penalty_scratch")
 """The kinds of runs that are scored; models with gates are not, since they still have all heads."""

@@ -13,7 +13,7 @@ from heads.base.names import BESIDE, OUT_OF_DOMAIN, REFERENCES, ROLES, UNPRUNED
 from heads.base.packaged import slug
 from heads.config import corpus_entries
 from heads.config.corpus_parts import Distilled, download_name
-from heads.formats.registry import format_of
+from heads.interop.formats import format_of
 
 PUT_ASIDE = ("trees", "parser_trees", "alignment", OUT_OF_DOMAIN, "compared_with")
 """Keys of a corpus that only the rule that reads them gets, so that changing them does not remake the text."""

@@ -71,7 +71,11 @@ def load_answering(folder: Path) -> Encoder:
 
 def load_folder(folder: Path, *, with_closed: bool = False) -> Transformer:
     """The translation model in a folder, from `load_model`. Raises UserError if it does not translate."""
-    model = load_model(folder, with_closed=with_closed)
+    return check_translates(load_model(folder, with_closed=with_closed), folder)
+
+
+def check_translates(model: Encoder, folder: Path) -> Transformer:
+    """The model of a folder. Raises UserError if it does not translate."""
     if not isinstance(model, Transformer):
         does = "classifies" if model.shape.classifies else "embeds sentences"
         raise UserError(f"{folder} holds a model that {does} and does not translate: give another run.")
@@ -88,7 +92,11 @@ def load_classifier(folder: Path) -> Classifier:
 
 def load_alone(folder: Path) -> ExampleEncoder:
     """The encoder-only model in a folder, from `load_model`. Raises UserError if it has a decoder."""
-    model = load_model(folder)
+    return check_alone(load_model(folder), folder)
+
+
+def check_alone(model: Encoder, folder: Path) -> ExampleEncoder:
+    """The model of a folder. Raises UserError if it has a decoder."""
     if not isinstance(model, ExampleEncoder):
         raise UserError(f"{folder} holds a model that translates and predicts no labels: give another run.")
     return model

@@ -2,7 +2,6 @@
 
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -13,14 +12,14 @@ from heads.analysis.metrics import ACCURACY, BLEU, COSINE, labels_scored
 from heads.base.files import UserError
 from heads.base.names import AUTO
 from heads.config.analyses import MapsSettings, TranslateSettings
+from heads.interop.bundle import Bundle
 from heads.model.encoder import Encoder
-from heads.model.shape import ModelShape, shape_of
+from heads.model.shape import ModelShape
 from heads.model.transformer import Transformer
 from heads.syntax.tokenising import words_of_text
-from heads.text.encoding import Encodes, opened
+from heads.text.encoding import Encodes
 from heads.text.labels import Labels
 from heads.text.vocabulary import Tokens, Vocabulary
-from heads.translation.model_folder import VOCABULARIES, vocabulary_folder
 from heads.translation.scoring import every_pair, score_of_texts, searched
 
 GREEDY = TranslateSettings(beam=1, length_penalty=0.0, batch_tokens=2048)
@@ -60,16 +59,16 @@ def score_of_answers(
 
 
 def references_named(
-    folder: Path, sentences: Sequence[str], references: Sequence[str], origin: object
+    model: Bundle, sentences: Sequence[str], references: Sequence[str], origin: object
 ) -> Sequence[str]:
     """The references of a model's sentences; if they are labels, as the model spells them.
 
-    folder: the model's. origin: where they are from. Raises UserError for a label that the model does not have, with
+    origin: where they are from. Raises UserError for a label that the model does not have, with
     the number of its line, and for a model that embeds sentences, which has no answers to hold references against.
     """
-    if shape_of(folder).embeds:
+    if model.shape.embeds:
         raise UserError("A sentence encoder is measured by its own vectors: remove --references.")
-    labels = opened(vocabulary_folder(folder) / VOCABULARIES[1])
+    labels = model.target
     if not isinstance(labels, Labels):
         return references
     filled = [number for number, sentence in enumerate(sentences, 1) if sentence.strip()]

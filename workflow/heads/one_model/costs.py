@@ -12,6 +12,8 @@ from torch import nn
 from heads.analysis.speed import MEGABYTE, TimedBatch, clock_of, rounds, source_batches, translate_all
 from heads.base.names import FEEDFORWARDS, SIDES
 from heads.config.analyses import SpeedSettings
+from heads.interop.encoders_alone import export_any
+from heads.interop.to_ctranslate2 import write_ctranslate2
 from heads.model.encoder import Encoder
 from heads.model.folder import WEIGHTS
 from heads.model.head_removal import prune
@@ -23,9 +25,7 @@ from heads.one_model.workplace import Workplace
 from heads.pruning.closed_form import output_of, parts_at
 from heads.text.special_ids import EOS
 from heads.text.vocabulary import Tokens, Vocabulary
-from heads.translation.encoders_alone import export_any
 from heads.translation.model_folder import load_vocabularies
-from heads.translation.to_ctranslate2 import write_ctranslate2
 
 BYTES = (1, 2, 4)
 """What a weight may take."""

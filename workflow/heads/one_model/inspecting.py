@@ -12,12 +12,13 @@ import pandas as pd
 from heads.base.files import UserError, check_references
 from heads.base.names import AUTO
 from heads.explore.page import page
+from heads.interop.family import NO_LANGUAGES
+from heads.interop.opening import open_model
 from heads.one_model.answering import references_named
 from heads.one_model.measuring import Measuring
 from heads.one_model.page import content_of, notes_of, table_of
 from heads.one_model.text import Text
 from heads.training.devices import pick
-from heads.translation.opening import NO_LANGUAGES, opened
 from heads.translation.stream import Report
 from heads.translation.text_scores import tokeniser_of
 
@@ -78,11 +79,11 @@ def inspect(
     treebank = Path(trees) if trees else None
     text = Text(sentences, references, treebank, stanza, shown, masked, causal, max_subwords, tokenize)
     name = shown_name(str(model))
-    with opened(str(model), prefix, labels, languages) as folder:
-        if references is not None:
-            origin = references_file or "the references"
-            text = replace(text, references=references_named(folder, sentences, references, origin))
-        measured = Measuring(folder, text, pick(device, threads), report).measure()
+    bundle = open_model(str(model), prefix, labels, languages)
+    if references is not None:
+        origin = references_file or "the references"
+        text = replace(text, references=references_named(bundle, sentences, references, origin))
+    measured = Measuring(bundle, text, pick(device, threads), report).measure()
     found = content_of(name, measured)
     return Inspection(pd.DataFrame(table_of(found)), page(found), notes_of(measured))
 

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import redirect_stderr
 from functools import cached_property
 from io import StringIO
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -33,8 +32,8 @@ from heads.config.analyses import (
     LrpSettings,
     RolesSettings,
 )
-from heads.model.folder import load_model
-from heads.model.shape import FACTS, Head, facts_of
+from heads.interop.bundle import Bundle
+from heads.model.shape import FACTS, Head
 from heads.model.sublayers import Gates
 from heads.model.transformer import Transformer
 from heads.one_model.answering import answered_by, maps_of_any, score_of_answers
@@ -43,9 +42,8 @@ from heads.one_model.text import Text
 from heads.syntax.pharaoh import Lines
 from heads.syntax.tokenising import check_words, sentences_in
 from heads.text.batches import Batch, Pairs, measured_pairs
-from heads.text.encoding import Encodes, opened, vocabulary_of
+from heads.text.encoding import Encodes
 from heads.text.vocabulary import Tokens, Vocabulary
-from heads.translation.model_folder import VOCABULARIES, vocabulary_folder
 from heads.translation.stream import Report
 from heads.translation.text_scores import tokeniser_of
 
@@ -81,22 +79,20 @@ WITHOUT_TREES = ROLES.model_copy(update={"relations": ()})
 class Measuring:
     """The measurements of a model on a text; `files` has what the files of a run would hold, by their names."""
 
-    def __init__(self, model_folder: Path, text: Text, device: torch.device, report: Report) -> None:
-        """Read the model and its vocabularies, and say which lines are left out.
+    def __init__(self, model: Bundle, text: Text, device: torch.device, report: Report) -> None:
+        """Say which lines are left out.
 
         report: called with what is being measured. Raises UserError as `readable` does.
         """
         self.device, self.report = device, report
-        self.model = load_model(model_folder).to(device)
-        own = vocabulary_folder(model_folder)
-        self.source, self.target = vocabulary_of(own / VOCABULARIES[0]), opened(own / VOCABULARIES[1])
+        self.model, self.source, self.target = model.model.to(device), model.source, model.target
         self.text, left_out = readable(text, self.source, self.target, self.model.shape)
         if left_out:
             print(left_out, file=sys.stderr)
         self.tokens = tokens_of(self.text.sentences, self.source)
         self.references: Sequence[str] = []
         self.tokeniser = text.tokeniser
-        facts = {**UNTRAINED, **facts_of(model_folder)}
+        facts = {**UNTRAINED, **model.facts}
         self.files: dict[str, Any] = {FACTS: facts}
 
     def measure(self) -> dict[str, Any]:

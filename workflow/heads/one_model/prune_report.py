@@ -15,6 +15,8 @@ from heads.base.names import AUTO, DEFAULT_TOKENISER, SIDES, UNPRUNED
 from heads.base.runs import Run, run_of
 from heads.base.targets import CONTROL, Target
 from heads.explore.page import page
+from heads.interop.bundle import saved_bundle
+from heads.interop.families import of_one_width
 from heads.model.encoder import Encoder
 from heads.model.folder import load_model
 from heads.model.shape import ModelShape
@@ -28,7 +30,6 @@ from heads.one_model.text import Text
 from heads.one_model.wish import GATES, Wish
 from heads.one_model.workplace import Workplace
 from heads.tables.reading import RunContent, RunFiles
-from heads.translation.export import of_one_width
 from heads.translation.stream import Report
 
 AGAINST = {
@@ -97,7 +98,7 @@ def pruned_page(
 ) -> str:
     """The page of the model called `name`: its heads are measured, and every size that was tried is scored."""
     text = Text(read_lines(place.text("test", SIDES[0]))[:SENTENCES], tokeniser=place.tokeniser)
-    measuring = Measuring(place.baseline, text, device, report)
+    measuring = Measuring(saved_bundle(place.baseline), text, device, report)
     measured = {**measuring.measure(), "train.jsonl": [{"update": 0, "updates": 0, "dev_loss": None}]}
     runs: list[RunFiles] = []
     control: list[tuple[Target, int | None]] = [(CONTROL, None)] * needs_control(place, wish)

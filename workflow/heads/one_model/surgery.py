@@ -13,6 +13,7 @@ from heads.base.files import UserError, write_tsv
 from heads.base.names import ATTENTIONS, FEEDFORWARDS, SIDES
 from heads.base.provenance import made_by
 from heads.config.analyses import AblationSettings
+from heads.interop.families import of_one_width
 from heads.model.encoder import Encoder
 from heads.model.folder import WEIGHTS, load_model, save_folder
 from heads.model.head_removal import COLUMNS, head_rows
@@ -27,7 +28,6 @@ from heads.pruning.ladders import HeldOut, ladders_of
 from heads.pruning.rungs import Budget, Ladder, interpolated, picked
 from heads.text.batches import Pairs, measured_pairs
 from heads.text.vocabulary import Tokens
-from heads.translation.export import of_one_width
 from heads.translation.model_folder import VOCABULARIES
 from heads.translation.stream import Report
 

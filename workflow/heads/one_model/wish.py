@@ -4,12 +4,11 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
-from pathlib import Path
 
 from heads.base.files import UserError
 from heads.base.names import FEEDFORWARDS, SCOPES, SPLITS
 from heads.base.targets import Target
-from heads.model.shape import shape_of
+from heads.model.shape import ModelShape
 from heads.one_model.workplace import STUDIED
 from heads.pruning.closed_form import SHARES as SHARES_OF_UNITS
 from heads.pruning.closed_form import fewest_units
@@ -213,12 +212,11 @@ def _units(feedforward: str | None) -> tuple[int | None, float | None]:
     return int(feedforward), None
 
 
-def fitted(wish: Wish, folder: Path) -> Wish:
-    """The wish with a number of units in place of a percentage of those of the model of a folder.
+def fitted(wish: Wish, shape: ModelShape) -> Wish:
+    """The wish with a number of units in place of a percentage of those of a model of this shape.
 
     Raises UserError if the model's layers cannot have as few or as many units as asked for.
     """
-    shape = shape_of(folder)
     layers = [units for stack in FEEDFORWARDS for units in shape.units(stack)]
     if wish.units_percent is not None:
         wish = replace(wish, units=round(wish.units_percent / 100 * sum(layers) / len(layers)))

@@ -11,16 +11,17 @@ import torch
 
 from heads.base.files import UserError, read_json, read_lines, write_json, write_lines
 from heads.base.names import AUTO, SIDES, SPLITS
-from heads.model.folder import WEIGHTS, load_model
+from heads.interop.bundle import Bundle, open_translator
+from heads.model.folder import load_model, save_folder
 from heads.model.shape import FACTS, shape_of
 from heads.one_model.answering import answered_by
 from heads.one_model.reading import TOO_LONG, unreadable
 from heads.one_model.text import Text
-from heads.text.encoding import encode_file, opened, vocabulary_of
+from heads.text.encoding import encode_file, opened
 from heads.text.vocabulary import Tokens
 from heads.translation.distilled import distinct, write_distilled
-from heads.translation.model_folder import PRETRAINED, VOCABULARIES, vocabulary_folder
-from heads.translation.stream import Report, open_translator
+from heads.translation.model_folder import PRETRAINED, VOCABULARIES
+from heads.translation.stream import Report
 from heads.translation.text_scores import tokeniser_of
 
 ASKED = "asked.json"
@@ -52,16 +53,16 @@ class Workplace:
         folder.mkdir(parents=True, exist_ok=True)
         write_json(folder / ASKED, wanted)
 
-    def lay_out(self, model: Path) -> None:
-        """Copy the model and its vocabularies to where a run has them."""
+    def lay_out(self, model: Bundle) -> None:
+        """Write the model and its vocabularies to where a run has them."""
         if (self.baseline / FACTS).is_file():
             return
-        own = vocabulary_folder(model)
-        shutil.copytree(own, self.bpe, ignore=shutil.ignore_patterns(WEIGHTS), dirs_exist_ok=True)
-        self.baseline.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(model / WEIGHTS, self.baseline / WEIGHTS)
-        # Copied last, because it shows that the rest is complete.
-        shutil.copyfile(model / FACTS, self.baseline / FACTS)
+        for folder in (self.bpe, self.baseline):
+            folder.mkdir(parents=True, exist_ok=True)
+        model.write_vocabularies(self.bpe)
+        model.write_origin(self.bpe)
+        # Written last, because its facts show that the rest is complete.
+        save_folder(model.model, self.baseline, model.facts, model.facts["provenance"])
 
     def remove(self) -> None:
         """Delete the folder when all is done."""
@@ -112,9 +113,9 @@ class Workplace:
         write_lines(self.text(split, SIDES[1]), answers)
 
 
-def splits_for(folder: Path, lines: Sequence[str], most: int, report: Report) -> dict[str, list[str]]:
+def splits_for(model: Bundle, lines: Sequence[str], most: int, report: Report) -> dict[str, list[str]]:
     """The `splits_of` the first `most` distinct sentences of a text; those too long for the model are counted."""
-    source, shape = vocabulary_of(vocabulary_folder(folder) / VOCABULARIES[0]), shape_of(folder)
+    source, shape = model.source, model.shape
     clean, limits = distinct(lines, source, pairs=shape.alone)
     chosen = clean[:most]
     reasons = unreadable(chosen, source, shape, Text.max_subwords)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from heads.base.files import UserError
-from heads.base.marian import ADDED
+from heads.interop.hub import ADDED
 from heads.text.special_ids import nameless
 
 MASK = "<mask>"

@@ -16,7 +16,8 @@ from heads.base.files import UserError, atomic_path, open_text
 from heads.base.pool import in_order
 from heads.base.seals import blocks, sealed
 from heads.text.labels import LABELS, Labels
-from heads.text.vocabulary import ID, OFFSET, Vocabulary, batched_lines, facts_of
+from heads.text.stored import Stored, facts_of
+from heads.text.vocabulary import ID, OFFSET, Vocabulary, batched_lines
 from heads.text.wordpieces import BYTES, NAMES, WORD_PIECES, DescribedSubwords, WordPieces
 
 Encodes = Vocabulary | Labels
@@ -72,13 +73,20 @@ def _loaded(model: Path) -> Encodes:
     return opened(model)
 
 
-def vocabulary_of(model: Path) -> Vocabulary:
-    """The vocabulary in a file: SentencePiece's, or cut by `tokenizers`. Raises UserError if it is damaged."""
-    facts = facts_of(model)
+def vocabulary_of(model: Path, stored: Stored | None = None) -> Vocabulary:
+    """The vocabulary in a file: SentencePiece's, or cut by `tokenizers`. Raises UserError if it is damaged.
+
+    stored: its content, if it is in memory; then `model` is what it is called in messages.
+    """
+    facts = stored.facts if stored else facts_of(model)
     described = NAMES in facts or BYTES in facts
-    return (DescribedSubwords if described else WordPieces if facts.get(WORD_PIECES) else Vocabulary)(model)
+    return (DescribedSubwords if described else WordPieces if facts.get(WORD_PIECES) else Vocabulary)(model, stored)
 
 
-def opened(model: Path) -> Encodes:
-    """The bpe stage's output for one side: a vocabulary, or labels. Raises UserError if it is damaged."""
-    return Labels(model) if LABELS in facts_of(model) else vocabulary_of(model)
+def opened(model: Path, stored: Stored | None = None) -> Encodes:
+    """The bpe stage's output for one side: a vocabulary, or labels. Raises UserError if it is damaged.
+
+    stored: as in `vocabulary_of`.
+    """
+    labelled = LABELS in (stored.facts if stored else facts_of(model))
+    return Labels(model, stored) if labelled else vocabulary_of(model, stored)

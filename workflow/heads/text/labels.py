@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from heads.base.files import UserError, normalise, open_text
 from heads.base.seals import checksum
-from heads.text.vocabulary import CHECKSUM, facts_beside, facts_of, write_model
+from heads.text.stored import CHECKSUM, Stored, facts_beside, facts_of
 
 LABELS = "labels"
 
@@ -17,13 +17,15 @@ LABELS = "labels"
 class Labels:
     """The labels of examples; ids are indices. Learnt ones are sorted, those of an imported model in its order."""
 
-    def __init__(self, model: Path) -> None:
+    def __init__(self, model: Path, stored: Stored | None = None) -> None:
+        """model: their file, or what they are called in messages if they are `stored` in memory."""
         self.path = model
-        facts = facts_of(model)
+        facts = stored.facts if stored else facts_of(model)
         words = facts.get(LABELS)
-        if not isinstance(words, list) or facts.get(CHECKSUM) != checksum([_listed(words)]):
+        if not isinstance(words, list) or not (stored or facts.get(CHECKSUM) == checksum([_listed(words)])):
             raise UserError(f"{facts_beside(model)} holds no valid labels: delete it and run the bpe stage again.")
         self.words: list[str] = words
+        self.stored = stored_labels(words)
 
     def __len__(self) -> int:
         return len(self.words)
@@ -69,7 +71,12 @@ def learn_labels(text: Path, model: Path) -> None:
 
 def write_labels(words: Sequence[str], model: Path) -> None:
     """Write labels in this order, one per line, to `model` and to the facts beside it."""
-    write_model(model, _listed(words), {LABELS: [*words]})
+    stored_labels(words).write(model)
+
+
+def stored_labels(words: Sequence[str]) -> Stored:
+    """Labels in this order, as they are stored."""
+    return Stored(_listed(words), {LABELS: [*words]})
 
 
 def _listed(words: Sequence[str]) -> bytes:

@@ -14,25 +14,25 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 import sentencepiece
 from numpy.typing import NDArray
 
-from heads.base.files import UserError, atomic_path, current_names, open_text, read_json, write_sealed_json
+from heads.base.files import UserError, open_text
 from heads.base.pool import chunks
-from heads.base.seals import blocks, checksum, unsealed
+from heads.base.seals import blocks, unsealed
 from heads.config.trainings import BpeSettings
 from heads.text.added import parts_of
 from heads.text.special_ids import BOS, EOS, PAD, UNK
+from heads.text.stored import Stored, facts_beside, stored_at, write_model
 
 Span = tuple[int, int]
 """Characters [start, end) of a sentence."""
 
 BATCH_LINES = 10_000
-CHECKSUM, ROWS, PREFIX, SUFFIX, FRAMED = "model_sha256", "subwords", "prefix", "suffix", "framed"
+ROWS, PREFIX, SUFFIX, FRAMED = "subwords", "prefix", "suffix", "framed"
 ADDED = "added"
 ID, OFFSET = "<i4", "<i8"
 KINDS = {ID: "I32", OFFSET: "I64"}
@@ -71,23 +71,6 @@ def train_bpe(text: Path, model: Path, settings: BpeSettings, subwords: int, *, 
         reason = " ".join(str(error).split())
         raise UserError(f"{text} cannot give {subwords} subwords: {reason} Change bpe in config.yaml.") from error
     write_model(model, trained.getvalue(), {FRAMED: True} if framed else {})
-
-
-def write_model(model: Path, content: bytes, imported: Mapping[str, Any] = MappingProxyType({})) -> None:
-    """Write a model as it is, and beside it its checksum and other facts of an `imported` one, see `Vocabulary`."""
-    with atomic_path(model) as temporary:
-        temporary.write_bytes(content)
-    write_sealed_json(facts_beside(model), {CHECKSUM: checksum([content]), **imported})
-
-
-def facts_beside(model: Path) -> Path:
-    """The file with the checksum of a SentencePiece model: `source.json` beside `source.model`."""
-    return model.with_suffix(".json")
-
-
-def facts_of(model: Path) -> dict[str, Any]:
-    """The facts in the file beside a vocabulary. Raises UserError if it is missing or damaged."""
-    return current_names(read_json(facts_beside(model)))
 
 
 def word_counts(text: Path, sentences: int, seed: int) -> Counter[str]:
@@ -137,15 +120,14 @@ class Vocabulary:
     split at the subwords that the regular expression `added` finds, which are not SentencePiece's.
     """
 
-    def __init__(self, model: Path) -> None:
+    def __init__(self, model: Path, stored: Stored | None = None) -> None:
+        """model: its file, or what it is called in messages if it is `stored` in memory."""
         self.path = model
         self.processor = sentencepiece.SentencePieceProcessor()
         try:
-            content = model.read_bytes()
-            facts = facts_of(model)
-            if facts[CHECKSUM] != checksum([content]):
-                raise ValueError("its checksum is wrong")
-            self.processor.load_from_serialized_proto(content)
+            self.stored = stored or stored_at(model)
+            facts = self.stored.facts
+            self.processor.load_from_serialized_proto(self.stored.content)
             self.size = int(facts.get(ROWS, self.processor.get_piece_size()))
             self.framed = bool(facts.get(FRAMED))
             self.prefix, self.suffix = ([int(number) for number in facts.get(end, [])] for end in (PREFIX, SUFFIX))

@@ -11,21 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from heads.base.files import UserError
-from heads.base.marian import DESCRIBED
-from heads.base.seals import checksum
+from heads.interop.hub import DESCRIBED
 from heads.text.special_ids import NAMELESS, UNK, nameless
-from heads.text.vocabulary import (
-    CHECKSUM,
-    FRAMED,
-    PREFIX,
-    ROWS,
-    SUFFIX,
-    Span,
-    Vocabulary,
-    facts_beside,
-    facts_of,
-    write_model,
-)
+from heads.text.stored import Stored, facts_beside, stored_at
+from heads.text.vocabulary import FRAMED, PREFIX, ROWS, SUFFIX, Span, Vocabulary
 
 WORD_PIECES, NAMES = "word_pieces", "names"
 BYTES = "byte_subwords"
@@ -49,16 +38,15 @@ def library() -> Any:
 class WordPieces(Vocabulary):
     """The WordPieces of an imported model, framed for examples, or with a prefix before each text."""
 
-    def __init__(self, model: Path) -> None:
+    def __init__(self, model: Path, stored: Stored | None = None) -> None:
+        """model, stored: as in `Vocabulary`."""
         self.path = model
         try:
-            content = model.read_bytes()
-            facts = facts_of(model)
-            if facts[CHECKSUM] != checksum([content]):
-                raise ValueError("its checksum is wrong")
-            self.facts, self.framed = facts, bool(facts.get(FRAMED))
+            self.stored = stored or stored_at(model)
+            facts = self.stored.facts
+            self.framed = bool(facts.get(FRAMED))
             self.prefix, self.suffix = ([int(number) for number in facts.get(end, [])] for end in (PREFIX, SUFFIX))
-            self.tokenizer: Any = library().Tokenizer.from_str(content.decode("utf-8"))
+            self.tokenizer: Any = library().Tokenizer.from_str(self.stored.content.decode("utf-8"))
             self.size = int(facts.get(ROWS, self.tokenizer.get_vocab_size()))
         except UserError:
             raise
@@ -103,10 +91,11 @@ class DescribedSubwords(WordPieces):
     What `tokenizers` finds in a text and the model has no row for is unknown.
     """
 
-    def __init__(self, model: Path) -> None:
-        super().__init__(model)
+    def __init__(self, model: Path, stored: Stored | None = None) -> None:
+        """model, stored: as in `Vocabulary`."""
+        super().__init__(model, stored)
         described = range(self.tokenizer.get_vocab_size())
-        self.names: list[str] = self.facts.get(NAMES) or [self.tokenizer.id_to_token(i) for i in described]
+        self.names: list[str] = self.stored.facts.get(NAMES) or [self.tokenizer.id_to_token(i) for i in described]
         self.size = len(self.names)
         self.theirs = [self.tokenizer.token_to_id(name) for name in self.names]
         """The description's id for each of ours; None for those that it does not have."""
@@ -144,10 +133,8 @@ class DescribedSubwords(WordPieces):
         return super().decode([number for number in sequence if number is not None] for sequence in theirs)
 
 
-def write_word_pieces(
-    model: Path, described: Mapping[str, Any], order: Sequence[str], facts: Mapping[str, Any] = FRAMED_WORDS
-) -> None:
-    """Write a description for `tokenizers` with the subwords numbered by their place in `order`.
+def word_pieces(described: Mapping[str, Any], order: Sequence[str]) -> Stored:
+    """A BERT's description for `tokenizers`, with the subwords numbered by their place in `order`.
 
     It adds no special tokens to a text and truncates nothing: that is left to the code that makes examples of texts.
     Rows without a subword are at the end of `order`, and are not written.
@@ -160,19 +147,19 @@ def write_word_pieces(
         "added_tokens": [{**one, "id": number[one["content"]]} for one in added],
         "model": {**described["model"], "vocab": number},
     }
-    write_model(model, json.dumps(changed, ensure_ascii=False).encode(), {**facts, ROWS: len(order)})
+    return Stored(json.dumps(changed, ensure_ascii=False).encode(), {**FRAMED_WORDS, ROWS: len(order)})
 
 
 def _alone(described: Mapping[str, Any]) -> dict[str, Any]:
     return {**described, "truncation": None, "padding": None, "post_processor": None}
 
 
-def write_described_subwords(
-    model: Path, described: Mapping[str, Any], names: Sequence[str], prefix: Sequence[int], suffix: Sequence[int] = ()
-) -> None:
-    """Write a description as it is, and the name of each of our ids; texts begin with the ids `prefix`."""
+def subwords_as_described(
+    described: Mapping[str, Any], names: Sequence[str], prefix: Sequence[int], suffix: Sequence[int] = ()
+) -> Stored:
+    """A description as it is, and the name of each of our ids; texts begin with the ids `prefix`."""
     facts = {NAMES: [*names], PREFIX: [*prefix], SUFFIX: [*suffix]}
-    write_model(model, json.dumps(_alone(described), ensure_ascii=False).encode(), facts)
+    return Stored(json.dumps(_alone(described), ensure_ascii=False).encode(), facts)
 
 
 def described_subwords(folder: Path, vocab: str = "", merges: str = "") -> dict[str, Any]:

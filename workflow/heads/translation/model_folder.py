@@ -6,6 +6,7 @@ from typing import Any
 
 from heads.base.files import UserError, read_json
 from heads.base.names import SIDES
+from heads.model.shape import ModelShape
 from heads.model.transformer import Transformer
 from heads.text.encoding import vocabulary_of
 from heads.text.vocabulary import Vocabulary
@@ -17,6 +18,8 @@ PRETRAINED, ABOUT = "pretrained", "about.json"
 """Folder of an imported model's original files, beside its vocabularies, and the file in it with their origin."""
 EARLY_STOPPING, DESCRIBED = "early_stopping", "described"
 """Keys in that file: when a search ends, and whether `tokenizers` cuts texts, as the model's tokenizer.json says."""
+PREFIX_SUBWORDS = "prefix_subwords"
+"""The key of the subwords of a prefix that is a text; other prefixes are one subword, or transformers puts them."""
 SCORE_TEXTS = {"split", "sentences", "signature"}
 
 
@@ -37,13 +40,18 @@ def load_vocabularies(folder: Path, model: Transformer) -> tuple[Vocabulary, Voc
     """The vocabularies of source and target. Raises UserError if their sizes are not those of the folder's model."""
     place = vocabulary_folder(folder)
     source, target = (vocabulary_of(place / name) for name in VOCABULARIES)
-    expected = model.shape.source_subwords, model.shape.target_subwords
+    refuse_other_sizes(folder, model.shape, source, target)
+    return source, target
+
+
+def refuse_other_sizes(folder: Path, shape: ModelShape, source: Vocabulary, target: Vocabulary) -> None:
+    """Raise UserError if the sizes of vocabularies are not those of a model, which is from a folder."""
+    expected = shape.source_subwords, shape.target_subwords
     if (len(source), len(target)) != expected:
         raise UserError(
-            f"{place} has vocabularies of {len(source)} and {len(target)} subwords, but {folder} was trained with "
-            f"{expected[0]} and {expected[1]}: restore those it was trained with."
+            f"{source.path.parent} has vocabularies of {len(source)} and {len(target)} subwords, but {folder} was "
+            f"trained with {expected[0]} and {expected[1]}: restore those it was trained with."
         )
-    return source, target
 
 
 def search_of(folder: Path) -> tuple[int, float]:

@@ -4,27 +4,33 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from pathlib import Path
+from typing import Protocol
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from heads.base.files import FIRST_BYTES, UserError, no_text, normalise
 from heads.base.scripts import is_unspaced
-from heads.model.folder import load_folder
 from heads.model.transformer import Transformer
 from heads.text.batches import batched, pad
 from heads.text.special_ids import EOS
 from heads.text.vocabulary import Vocabulary
-from heads.translation.beam_search import LENGTH_OFFSET, NEVER, beam_search
-from heads.translation.model_folder import load_vocabularies, offset_and_stopping_of, search_of, vocabulary_folder
-from heads.translation.shortlists import OurShortlist, shortlist_of
+from heads.translation.beam_search import LENGTH_OFFSET, NEVER, Candidates, beam_search
 
 Report = Callable[[str], None]
 """Called with a progress message of one sentence for the user."""
 
 WORD_START = "\u2581"
 """SentencePiece's mark for a space before a subword."""
+
+
+class Shortlists(Protocol):
+    """What knows likely target subwords for source sentences, such as `heads.interop.firefox.shortlists`."""
+
+    def of(self, source: Tensor, device: torch.device) -> Candidates:
+        """The candidates, on a device, of source sentences [B, S], which are on the CPU."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +47,7 @@ class Translator:
     max_subwords: int
     length_offset: int = LENGTH_OFFSET
     early_stopping: bool | str = NEVER
-    shortlist: OurShortlist | None = None
+    shortlist: Shortlists | None = None
     """If the model came with one, its translations are made of it, as those by its own engine."""
 
     def parts(self, ids: list[int]) -> list[list[int]]:
@@ -86,41 +92,6 @@ class Translator:
 def joined(parts: Sequence[str]) -> str:
     """The translations of a sentence's parts as one text, with blanks between them if its script has any."""
     return ("" if is_unspaced("".join(parts)) else " ").join(parts)
-
-
-def open_translator(
-    folder: Path,
-    device: torch.device,
-    *,
-    beam: int | None,
-    length_penalty: float | None,
-    batch_tokens: int,
-    max_subwords: int,
-) -> Translator:
-    """The Translator of a folder's model, on a device; search settings that are None are those it was scored with.
-
-    Raises UserError if the folder has no complete model, or no vocabularies near it.
-    """
-    model = load_folder(folder)
-    source, target = load_vocabularies(folder, model)
-    offset, stopping = offset_and_stopping_of(folder)
-    if beam is None or length_penalty is None:
-        scored = search_of(folder)
-        beam = scored[0] if beam is None else beam
-        length_penalty = scored[1] if length_penalty is None else length_penalty
-    return Translator(
-        model.to(device),
-        source,
-        target,
-        device,
-        beam=beam,
-        length_penalty=length_penalty,
-        length_offset=offset,
-        early_stopping=stopping,
-        shortlist=shortlist_of(vocabulary_folder(folder), (len(source), len(target))),
-        batch_tokens=batch_tokens,
-        max_subwords=max_subwords,
-    )
 
 
 def translated(

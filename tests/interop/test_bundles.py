@@ -1,0 +1,116 @@
+"""A third-party model that stays in memory is the model that an import writes, and is read once."""
+
+import filecmp
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+import heads.interop.firefox.importing
+import heads.interop.origin
+from bert_models import save_bert
+from bert_models import save_tokeniser as save_word_pieces
+from fairseq_models import LANGUAGES, save_folder
+from heads.interop.bundle import Bundle, open_translator, saved_bundle
+from heads.interop.encoders_alone import export_any
+from heads.interop.firefox.items import MarianFile
+from heads.interop.opening import import_any, open_model
+from heads.text.labels import Labels
+from heads.text.vocabulary import Vocabulary
+from heads.translation.model_folder import PRETRAINED
+from heads.translation.stream import translated
+from marian_files import write_student
+from marian_models import SENTENCES, save_marian, save_tokeniser
+from t5_models import PREFIX, TEXTS, save_t5
+
+LABELS = {0: "Good", 1: "bad", 2: "none"}
+OPTIONS: dict[str, dict[str, Any]] = {
+    "marian": {},
+    "t5": {"prefix": PREFIX},
+    "m2m100": {"languages": LANGUAGES["m2m100"]},
+    "student": {},
+    "bert": {},
+}
+LINES = [*SENTENCES["source"], *TEXTS[:4]]
+
+
+@pytest.fixture(scope="module", params=OPTIONS)
+def both(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path, Bundle, Bundle]:
+    """A family, its folder, its model in memory, and the one that an import wrote."""
+    family, place = request.param, tmp_path_factory.mktemp("bundles")
+    theirs = place / "theirs"
+    if family == "marian":
+        save_tokeniser(theirs)
+        save_marian(theirs)
+    elif family == "t5":
+        save_t5(theirs, "FLAN-T5, 6 heads", ending=2.0)
+    elif family == "student":
+        write_student(theirs, SENTENCES["source"])
+    elif family == "bert":
+        save_word_pieces(theirs)
+        save_bert(theirs, id2label=LABELS)
+    else:
+        save_folder(theirs, family)
+    import_any(str(theirs), place / "ours", **OPTIONS[family])
+    return family, theirs, open_model(str(theirs), **OPTIONS[family]), saved_bundle(place / "ours")
+
+
+def test_it_has_the_weights_vocabularies_and_facts_of_the_import(both: tuple[str, Path, Bundle, Bundle]) -> None:
+    _, _, kept, written = both
+    assert kept.shape == written.shape and not kept.model.training
+    state = kept.model.state_dict()
+    assert all(torch.equal(value, state[name]) for name, value in written.model.state_dict().items())
+    for mine, other in ((kept.source, written.source), (kept.target, written.target)):
+        assert type(mine) is type(other) and len(mine) == len(other)
+        if isinstance(mine, Labels) and isinstance(other, Labels):
+            assert mine.words == other.words == ["good", "bad", "none"]
+        elif isinstance(mine, Vocabulary) and isinstance(other, Vocabulary):
+            assert mine.encode(LINES) == other.encode(LINES)
+            assert [*map(mine.subword, range(len(mine)))] == [*map(other.subword, range(len(other)))]
+            assert (mine.prefix, mine.suffix) == (other.prefix, other.suffix)
+    assert kept.about is not None and kept.about == {
+        key: value for key, value in (written.about or {}).items() if key != "files_sha256"
+    }
+    assert {**kept.facts, "shape": 0, "provenance": 0} == {**written.facts, "shape": 0, "provenance": 0}
+
+
+def test_it_translates_and_is_exported_as_the_import_is(both: tuple[str, Path, Bundle, Bundle], tmp_path: Path) -> None:
+    family, _, kept, written = both
+    form = "marian" if family == "student" else "huggingface"
+    for name, one in (("kept", kept), ("written", written)):
+        export_any(one, tmp_path / name, form)
+    files = sorted(path.relative_to(tmp_path / "kept") for path in (tmp_path / "kept").rglob("*") if path.is_file())
+    assert files == sorted(
+        path.relative_to(tmp_path / "written") for path in (tmp_path / "written").rglob("*") if path.is_file()
+    )
+    equal, other, _ = filecmp.cmpfiles(tmp_path / "kept", tmp_path / "written", map(str, files), shallow=False)
+    assert len(equal) > 3 and {*other} <= {"origin.json"}
+    if family != "bert":
+        how: dict[str, Any] = {"beam": None, "length_penalty": None, "batch_tokens": 90, "max_subwords": 30}
+        known = [open_translator(one, torch.device("cpu"), **how) for one in (kept, written)]
+        found = [(one.beam, one.length_penalty, one.length_offset, one.early_stopping) for one in known]
+        assert found[0] == found[1] and found[0][2] == 0
+        assert (known[0].shortlist is None) == (known[1].shortlist is None) == (family != "student")
+        texts = [[*translated(LINES, one, block_lines=9, report=lambda _: None)] for one in known]
+        assert texts[0] == texts[1]
+
+
+def test_it_is_read_once_and_nothing_is_written(
+    both: tuple[str, Path, Bundle, Bundle], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    family, theirs, _, _ = both
+    times, read = list[Path](), heads.interop.firefox.importing.read
+
+    def counted(path: Path) -> MarianFile:
+        times.append(path)
+        return read(path)
+
+    monkeypatch.setattr(heads.interop.firefox.importing, "read", counted)
+    for module, name in ((tempfile, "mkdtemp"), (heads.interop.origin, "sha256_of")):
+        monkeypatch.setattr(module, name, lambda *_, **__: pytest.fail("a folder is made, or a file read for its sum"))
+    before = sorted(path.name for path in theirs.iterdir())
+    open_model(str(theirs), **OPTIONS[family])
+    assert len(times) == (family == "student")
+    assert sorted(path.name for path in theirs.iterdir()) == before and PRETRAINED not in before

@@ -1,1 +1,0 @@
-"""Model files of other toolkits: their tensors, options and sizes, without building a model."""

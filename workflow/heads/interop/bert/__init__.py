@@ -1,0 +1,1 @@
+"""A BERT in the format of transformers, which classifies or embeds sentences."""

@@ -1,0 +1,195 @@
+"""Download a model of others into this machine's cache: Firefox's from Mozilla's Remote Settings, others from the hub.
+
+The hub is Hugging Face's. Sources for Mozilla's:
+
+- docs/client-specifications.rst of mozilla/remote-settings: the server's root names
+  `capabilities.attachments.base_url`, to which `attachment.location` is appended; `attachment.hash` is the SHA-256 and
+  `attachment.size` the number of bytes.
+- toolkit/components/translations/translations.d.ts of mozilla/gecko-dev: a record's fields (`name`, `fromLang`,
+  `toLang`, `variant` for developers, `version`, `fileType`, `filter_expression`), and which files a model needs.
+- actors/TranslationsParent.sys.mjs beside it: the collection `translations-models`; the newest version of a pair is
+  that of its model, and its other files have exactly the same version.
+- remote_settings/client.py of mozilla/firefox-translations-models: the later collection `translations-models-v2` has
+  files packed with zstd, which Python 3.11 cannot unpack, so it is not used; `filter_expression` says for which
+  platform a version is released (empty: all), and a version with letters is not released.
+- db/updater.py of mozilla/translations: the address from which Mozilla itself reads a collection's records.
+"""
+
+import json
+import re
+import shutil
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from heads.base.fetch import Absent, fetch
+from heads.base.files import UserError
+from heads.base.outputs import new_folder
+from heads.base.packaged import NAME, cache_of, cache_of_hub, not_there, place_of
+from heads.base.seals import sha256_of
+from heads.interop.formats import saved_as
+from heads.interop.hub import CONFIG, DESCRIBED, HUB, WEIGHTS
+from heads.interop.marian.format import MARIAN
+from heads.interop.saved_folder import read_object
+from heads.interop.saved_weights import ADAPTER, MERGE, refuse_quantised
+
+SERVER = "https://firefox.settings.services.mozilla.com/v1"
+RECORDS = "buckets/main/collections/translations-models/records"
+RELEASED = ("", "env.appinfo.OS != 'Android'")
+"""Filters of files released for all platforms, and for all but Android."""
+VERSION = re.compile(r"\d+(\.\d+)*")
+"""A released version: 1.0, not 1.0a1."""
+VOCABULARIES = ({"vocab"}, {"srcvocab", "trgvocab"})
+"""One vocabulary for both languages, or one for each."""
+SHORTLIST = "lex"
+
+
+@dataclass(frozen=True, slots=True)
+class Released:
+    """A released file of a language pair."""
+
+    kind: str
+    version: tuple[int, ...]
+    name: str
+    """Name without any folder that a server could choose."""
+    url: str
+    size: int
+    sha256: str
+
+
+def place_with_network(name: str, server: str = SERVER) -> Path:
+    """The folder of a third-party model, as in `place_of`; a missing pair of Firefox's is downloaded.
+
+    Raises UserError if the download fails or is not what the server announced; nothing of it is kept.
+    """
+    try:
+        return place_of(name)
+    except UserError:
+        if not NAME.fullmatch(name):
+            raise
+        place = cache_of(name)
+    with TemporaryDirectory() as downloads:
+        files = list(_newest(name, list(_released(name, server, Path(downloads)))))
+        for file in files:
+            _fetch_checked(name, file, Path(downloads, file.name))
+        with new_folder(place) as stage:
+            for file in files:
+                shutil.move(Path(downloads, file.name), stage)
+    print(f"{name} {'.'.join(map(str, files[0].version))} is now in {place}", file=sys.stderr)
+    return place
+
+
+def _released(name: str, server: str, folder: Path) -> Iterator[Released]:
+    """All released files of a pair, in every version."""
+    about, records = folder / "about", folder / "records"
+    _fetch(name, f"{server}/", about)
+    _fetch(name, f"{server}/{RECORDS}", records)
+    pair = NAME.fullmatch(name)
+    try:
+        base = json.loads(about.read_bytes())["capabilities"]["attachments"]["base_url"]
+        for record in json.loads(records.read_bytes())["data"]:
+            is_released = record.get("filter_expression", "") in RELEASED and VERSION.fullmatch(record["version"])
+            is_ours = pair and (record["fromLang"], record["toLang"]) == pair.groups() and not record.get("variant")
+            if is_released and is_ours:
+                version = tuple(int(number) for number in record["version"].split("."))
+                attachment, file = record["attachment"], Path(record["name"]).name
+                url = base + attachment["location"]
+                yield Released(record["fileType"], version, file, url, int(attachment["size"]), attachment["hash"])
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
+        raise UserError(
+            f"{server} answers in an unknown form ({error!r}): put the files of {name} into {cache_of(name)}."
+        ) from None
+
+
+def _newest(name: str, released: Sequence[Released]) -> Iterator[Released]:
+    """Model, vocabularies and shortlist (if any) of the newest model version."""
+    newest = max((file.version for file in released if file.kind == "model"), default=None)
+    if newest is None:
+        raise UserError(f"Mozilla has not released {name}: take a pair from https://mozilla.github.io/translations/.")
+    files = {file.kind: file for file in released if file.version == newest}
+    vocabularies = next((kinds for kinds in VOCABULARIES if kinds <= files.keys()), None)
+    if vocabularies is None:
+        raise UserError(f"{name} has no vocabulary on Mozilla's server: try again another day.")
+    for kind in ("model", *sorted(vocabularies), SHORTLIST):
+        if kind in files:
+            yield files[kind]
+
+
+def _fetch_checked(name: str, file: Released, path: Path) -> None:
+    if file.url.endswith(".zst"):
+        raise UserError(f"{file.url} is packed with zstd: unpack the files of {name} into {cache_of(name)} by hand.")
+    _fetch(name, file.url, path)
+    found = (path.stat().st_size, sha256_of(path))
+    if found != (file.size, file.sha256):
+        raise UserError(
+            f"{file.url} has {found[0]} bytes and SHA-256 {found[1]}, not {file.size} and {file.sha256} as announced: "
+            "try again, or on another day if that does not help."
+        )
+
+
+def _fetch(name: str, url: str, path: Path) -> None:
+    try:
+        fetch(url, path, sha256=None, attempts=2)
+    except UserError as error:
+        raise UserError(f"{not_there(name)} ({error})") from error
+
+
+def folder_of(pretrained: Path, hub: str = HUB) -> Path:
+    """The folder itself, or the cached folder of a name on the hub, downloaded if necessary.
+
+    If the download fails, raises UserError that says what to fetch by hand, and leaves no partial folder behind.
+    """
+    name = pretrained.as_posix()
+    place = cache_of_hub(name)
+    if pretrained.is_dir() or place is None:
+        return pretrained
+    if place.is_dir():
+        return place
+    with new_folder(place) as folder:
+        get = partial(_fetch_from_hub, f"{hub}/{name}/resolve/main", folder)
+        kind, file = MARIAN, CONFIG
+        try:
+            get(CONFIG)
+        except UserError as error:
+            if isinstance(error, Absent) and _is_there(get, ADAPTER[0]):
+                raise UserError(f"{name} is an adapter, not a whole model: {MERGE}.") from error
+            raise UserError(f"{kind.not_there(pretrained)} ({error})") from error
+        config = read_object(folder / CONFIG)
+        refuse_quantised(pretrained / CONFIG, config)
+        kind = saved_as(str(config.get("model_type")))
+        try:
+            for file in kind.from_hub:
+                try:
+                    get(file)
+                except Absent:
+                    if file == WEIGHTS:
+                        raise
+                    # A tokeniser in one file stands for all others.
+                    get(DESCRIBED)
+        except UserError as error:
+            if file == WEIGHTS and isinstance(error, Absent):
+                raise UserError(
+                    f"{name} has no {WEIGHTS} on the hub, and pickled weights are not opened: write its model and "
+                    "tokeniser with transformers' save_pretrained into a folder, and give that folder."
+                ) from error
+            raise UserError(f"{kind.not_there(pretrained)} ({error})") from error
+        for file in kind.from_hub_if_there:
+            _is_there(get, file)
+    return place
+
+
+def _fetch_from_hub(files: str, folder: Path, file: str) -> None:
+    """Fetch a file of a model into a folder. Raises UserError, Absent if the hub does not have it."""
+    fetch(f"{files}/{file}", folder / file, sha256=None, attempts=2)
+
+
+def _is_there(get: Callable[[str], None], file: str) -> bool:
+    """Fetch a file, and return whether the hub has it."""
+    with suppress(Absent):
+        get(file)
+        return True
+    return False

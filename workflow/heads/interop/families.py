@@ -1,0 +1,39 @@
+"""The list of families of third-party models, and of the formats in which translators are written."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from heads.interop.bert.family import BERT
+from heads.interop.fairseq.family import FAIRSEQ
+from heads.interop.family import Family, Target
+from heads.interop.firefox.family import FIREFOX
+from heads.interop.format import Format
+from heads.interop.marian.family import MARIAN
+from heads.interop.t5.family import T5
+from heads.interop.to_ctranslate2 import CTRANSLATE2
+from heads.interop.to_onnx import ONNX
+
+FAMILIES = (BERT, FAIRSEQ, T5, FIREFOX, MARIAN)
+TARGETS: Mapping[str, Target] = {
+    "ctranslate2": CTRANSLATE2,
+    "onnx": ONNX,
+    **MARIAN.targets,
+    **FIREFOX.targets,
+}
+"""Formats of other programs for any translator, by their names for users."""
+
+
+def family_of(found: Format) -> Family:
+    """The family of a format."""
+    return next(family for family in FAMILIES if family.format is found)
+
+
+def target_of(form: str, came_with: Path | None) -> Target:
+    """A format by its name; its family has its own way to write an imported model. came_with: its original files."""
+    own = (family.targets for family in FAMILIES if came_with and family.format.fits(came_with))
+    return next((targets[form] for targets in own if form in targets), TARGETS[form])
+
+
+def of_one_width(form: str, came_with: Path | None) -> tuple[tuple[str, ...], ...]:
+    """Groups of feed-forward stacks whose layers all have as many hidden units in a format, ours among them."""
+    return target_of(form, came_with).one_width if form in TARGETS else ()

@@ -1,0 +1,100 @@
+"""What a third-party model is imported with: its vocabularies in our ids, its original files, and where it is from."""
+
+import re
+import shutil
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from heads.base.files import write_sealed_json
+from heads.base.names import SIDES
+from heads.base.seals import sha256_of
+from heads.interop.hub import LICENCES
+from heads.text.added import Added, pattern_of
+from heads.text.renumbering import renumbered
+from heads.text.stored import Stored
+from heads.text.vocabulary import ADDED, PREFIX, ROWS, SUFFIX
+from heads.translation.model_folder import ABOUT, PRETRAINED
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where a third-party model is from."""
+
+    folder: Path
+    files: Sequence[Path]
+    """All of its files that are read, from the folder."""
+    describing: Collection[str]
+    """Names of those to keep a copy of, besides its licences."""
+    more: Mapping[str, Any]
+    """Facts about it, such as the search settings of its authors."""
+
+    @cached_property
+    def about(self) -> dict[str, Any]:
+        """Its name, licence and further facts."""
+        licence = licence_of(self.folder / LICENCES[0])
+        return {"name": self.folder.resolve().name, "license": licence, **self.more}
+
+    def write(self, place: Path) -> None:
+        """Write the description, licence and origin of the model into a subfolder of `place`."""
+        beside, named = place / PRETRAINED, {path.relative_to(self.folder).as_posix(): path for path in self.files}
+        shutil.rmtree(beside, ignore_errors=True)
+        beside.mkdir()
+        for name, path in named.items():
+            if name in (*self.describing, *LICENCES):
+                (beside / name).parent.mkdir(exist_ok=True)
+                shutil.copyfile(path, beside / name)
+        digests = {name: sha256_of(path) for name, path in named.items()}
+        write_sealed_json(beside / ABOUT, {**self.about, "files_sha256": digests})
+
+
+@dataclass(frozen=True, slots=True)
+class Vocabularies:
+    """The vocabularies of source and target, or subwords and labels, in our ids, and where they are from."""
+
+    source: Stored
+    target: Stored
+    origin: Origin
+
+    def write(self, place: Path) -> None:
+        """Write both into a folder, and the model's original files into a subfolder."""
+        for side, stored in zip(SIDES, (self.source, self.target), strict=True):
+            stored.write(place / f"{side}.model")
+        self.origin.write(place)
+
+
+def sentencepiece_in_our_ids(
+    content: bytes,
+    names: Sequence[str],
+    origin: Path,
+    added: Mapping[str, Added],
+    prefix: Sequence[int],
+    suffix: Sequence[int] = (),
+    signs: Collection[str] = (),
+) -> Stored:
+    """A SentencePiece model with our ids, and what else its texts have.
+
+    origin: its file. added: subwords that texts are split at. signs: names of special tokens.
+    """
+    ids = {name: number for number, name in enumerate(names)}
+    added = {name: one for name, one in added.items() if name in ids}
+    special = {*signs, *(name for name, one in added.items() if one.special)}
+    no_text = {number for name, number in ids.items() if name in special} | {*suffix}
+    texts = {ids[name] for name in added if name not in special}
+    more: dict[str, Any] = {ROWS: len(names), PREFIX: [*prefix], SUFFIX: [*suffix]}
+    if added:
+        more[ADDED] = pattern_of(added)
+    return Stored(renumbered(content, names, origin, no_text, texts), more)
+
+
+def licence_of(card: Path) -> str:
+    """The licence in the header of a model card; empty if it names none."""
+    try:
+        text = card.read_text(encoding="utf-8")
+    except (OSError, ValueError):
+        return ""
+    head: Sequence[str] = text.split("---", 2)[1:2] if text.startswith("---") else ()
+    found = re.search(r"^license: *(\S+)", head[0], re.MULTILINE) if head else None
+    return found[1].strip("\"'") if found else ""

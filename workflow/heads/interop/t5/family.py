@@ -1,0 +1,31 @@
+"""The family of T5, mT5, UMT5, FLAN-T5, ByT5 and MADLAD-400."""
+
+from functools import partial
+from pathlib import Path
+
+from heads.base.names import FEEDFORWARDS
+from heads.interop.agreement import difference_of_models
+from heads.interop.family import Family, ForeignModel, ImportOptions, Target, Translation, refuse_languages
+from heads.interop.t5 import format
+from heads.interop.t5.exporting import write_t5
+from heads.interop.t5.importing import model_of_t5, unused_of, vocabularies_of
+from heads.interop.t5.reading import read_t5
+
+
+def read(folder: Path, options: ImportOptions) -> ForeignModel:
+    """Read a T5. Raises UserError if it is none, or for languages."""
+    refuse_languages(options)
+    theirs = read_t5(folder)
+    return ForeignModel(
+        partial(model_of_t5, theirs), partial(vocabularies_of, theirs, options.prefix), unused_of(theirs)
+    )
+
+
+def write(what: Translation, folder: Path) -> float:
+    """Write the model as it came, with other weights."""
+    assert what.came_with is not None
+    write_t5(what.model, what.came_with, what.searched, folder)
+    return difference_of_models(what.model, model_of_t5(read_t5(folder)), what.pairs)
+
+
+T5 = Family(format.T5, read, {"huggingface": Target(write, one_width=(FEEDFORWARDS,), own_names=True)})
