@@ -10,10 +10,11 @@ import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure, SubFigure
 
+from heads.base.bootstrap import SIGNIFICANT
 from heads.base.names import ATTENTION_LABELS, ATTENTIONS
 from heads.figures.style import FULL_WIDTH, coloured_cells, first_seed, panel, score_name, seed_note, shared_legend
 from heads.tables.labels import MINUS, PREFIX, SIDE_BY_SIDE, reading_label, reading_of, relevance_columns, side_by_side
-from heads.tables.measures import SIGNIFICANT, correlate, measure_names, measures_table
+from heads.tables.measures import correlate, measure_names, measures_table
 from heads.tables.reading import Frames
 
 MEASURE_LABELS = {
@@ -99,7 +100,7 @@ def _correlations(figure: SubFigure, axes: Axes, encoder: pd.DataFrame, labels: 
     axes.set_yticks(ticks, labels.values(), rotation=0)
     axes.tick_params(length=0, labelsize=6)
     axes.grid(visible=False)
-    axes.set_xlabel("below the diagonal: within layers; above: over all layers; bold: p < 0.05")
+    axes.set_xlabel(f"below the diagonal: within layers; above: over all layers; bold: p < {SIGNIFICANT}")
 
 
 def _write(axes: Axes, place: tuple[int, int], rho: float, p: float, size: float) -> None:

@@ -21,7 +21,6 @@ NOT_COMPARED = ("metric", "causal_effect", LAST_LAMBDA, FEWEST_HEADS, "positiona
 """Prefixes of columns that are not measures, or repeat another in other units or on words instead of subwords."""
 
 PERMUTATIONS = 1999
-SIGNIFICANT = 0.05
 CORRELATIONS_COLUMNS = (
     *("experiment", "seed", "attention", "measure_a", "measure_b", "heads", "layers"),
     *("rho", "p_value", "rho_within_layers", "p_value_within_layers"),
