@@ -42,9 +42,13 @@ COMPUTING = (
 )
 
 
-def code_of(stage):
-    """The modules that a stage computes with, so that its rule reruns if one is edited; trainings list none."""
-    return [f"{CODE}/{name.replace('.', '/')}.py" for name in reached(f"cli.{stage}", COMPUTING)]
+def code_of(stage, *functions):
+    """The modules that a stage computes with, so that its rule reruns if one is edited; trainings list none.
+
+    functions: those that the stage calls by name, such as `tables.units.units_table`.
+    """
+    modules = [f"cli.{stage}", *(name.rpartition(".")[0] for name in functions)]
+    return [f"{CODE}/{name.replace('.', '/')}.py" for name in reached(modules, COMPUTING)]
 
 
 # The priority of long jobs, except trainings, and of the jobs they wait for: left for the end, one of them would keep a

@@ -1,6 +1,5 @@
 """Heads masked one at a time and in increasing numbers (Michel et al. 2019, Figs 1 to 5)."""
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -251,14 +250,3 @@ def _random(axes: Axes, rows: pd.DataFrame) -> None:
 def _percent(axes: Axes, label: str) -> None:
     axes.xaxis.set_major_formatter(PercentFormatter(100))
     axes.set(xlim=(-3, 103), xlabel=label)
-
-
-FIGURES: dict[str, Callable[..., Figure]] = {
-    "michel_fig1": fig1,
-    "michel_fig2": fig2,
-    "michel_fig3": fig3,
-    "michel_fig4": fig4,
-    "michel_fig5": fig5,
-    "michel_layers": layers,
-}
-"""By name; numbers are those of the paper's figures, and `michel_layers` corresponds to its tables."""
