@@ -72,7 +72,7 @@ HEAVY = ("torch", "numpy", "pandas", "matplotlib", "sentencepiece", "sacrebleu",
 
 
 def room(module: str) -> str:
-    """The innermost room of a module, such as `analysis.lrp` of `analysis.lrp.walk`."""
+    """The innermost room of a module, such as `analysis.lrp` of `analysis.lrp.backward`."""
     parts = module.split(".")
     named = [".".join(parts[:end]) for end in range(len(parts), 0, -1)]
     return next((name for name in named if name in ROOMS), parts[0])

@@ -15,7 +15,7 @@ from drawn_figures import draw, lines_of
 from fake_results import World, write_results
 from heads.__main__ import main
 from heads.base.files import read_yaml
-from heads.base.methods import DRAWN, MEASURED_IN
+from heads.base.methods import DRAWN, METHOD_FILES
 from heads.base.modules import named_function
 from heads.base.names import ATTENTIONS
 from heads.config.analyses import LrpSettings
@@ -319,7 +319,7 @@ def test_decoder_layers_are_gathered_in_thirds_unless_they_are_few_under_a_deep_
 
 
 def test_every_way_to_choose_heads_that_is_measured_has_a_line_of_its_own() -> None:
-    assert {*MEASURED_IN} - {*BANDS} <= {*STYLES} and {*BANDS} == {*DRAWN}, "random ones are bands"
+    assert {*METHOD_FILES} - {*BANDS} <= {*STYLES} and {*BANDS} == {*DRAWN}, "random ones are bands"
     looks = [str(style) for style in dict(STYLES.values()).values()]
     assert len(set(looks)) == len(looks)
 

@@ -18,7 +18,7 @@ from heads.base import names
 from heads.base.executors import check_executor
 from heads.base.files import UserError
 from heads.base.modules import reached
-from heads.base.runs import SCORED
+from heads.base.runs import SCORED_RUN
 from heads.base.targets import ANY, COUNT, GATED, Target
 from heads.config.checks import check_target
 from heads.config.plan import Plan
@@ -118,7 +118,7 @@ wildcard_constraints:
     choice=ANY,
     seed=COUNT,
     trees="|".join(names.PARSED_TREES),
-    run=SCORED,
+    run=SCORED_RUN,
 
 
 IMPORTED = any_of(PLAN.imported())
@@ -141,7 +141,7 @@ def corpus_file(name):
     return lambda wildcards: f"{PLAN.corpus_of(wildcards.experiment)}/{name.format(**dict(wildcards.items()))}"
 
 
-class There:
+class ExistingFiles:
     """Files that a corpus names; if one is missing, iterating over them raises an error of one sentence.
 
     Snakemake would add a traceback to an error raised by the input function itself.
@@ -157,11 +157,13 @@ class There:
 
 
 def there(files, made):
-    """Input function: files that a corpus names, as `There`; if `made` exists, they may be missing."""
+    """Input function: files that a corpus names, as `ExistingFiles`; if `made` exists, they may be missing."""
 
     def asked(wildcards):
         paths = files(wildcards)
-        return paths if Path(made.format(**dict(wildcards.items()))).exists() else There(wildcards.corpus, paths)
+        return (
+            paths if Path(made.format(**dict(wildcards.items()))).exists() else ExistingFiles(wildcards.corpus, paths)
+        )
 
     return asked
 

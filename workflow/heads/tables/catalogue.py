@@ -56,7 +56,7 @@ MEASURED = {"baseline": tuple(file for file in FILES if file != GATES), "gates":
 MICHEL = ("layers_to_one.tsv", "masking_curve.tsv", "checkpoints.tsv", "speed.tsv", "ablation.out_of_domain.tsv")
 """The files from which the claims of Michel et al. are read, besides those of single heads masked."""
 ALIGNED = "alignment_heads.tsv"
-SCORED = (*SCORE, "model.json")
+SCORE_AND_SHAPE = (*SCORE, "model.json")
 """Score files say what a score is measured against, so figures of scores from other files read them too."""
 COMPARED = (*SCORE, "bleu_statistics.tsv")
 TRAINED = ("model.json", "train.jsonl")
@@ -90,7 +90,7 @@ PRUNING = Need(
     {
         **dict.fromkeys(("baseline", "scratch", "selected"), (*SCORE, *TRAINED)),
         "gates": ("heads.tsv", *TRAINED),
-        "pruned": SCORED,
+        "pruned": SCORE_AND_SHAPE,
     },
     ("voita_table2_pruning.csv", "voita_figure7_encoder_pruning.csv"),
     driven=True,
@@ -112,7 +112,7 @@ TABLES: dict[str, Table] = {
     ),
     "units": Table(
         "tables.units.units_table",
-        Need(tuple(UNIT_SCOPES), dict.fromkeys(("baseline", "pruned"), SCORED), driven=True),
+        Need(tuple(UNIT_SCOPES), dict.fromkeys(("baseline", "pruned"), SCORE_AND_SHAPE), driven=True),
         ONE_MODEL,
     ),
     "dependencies": Table("tables.roles.dependencies_table", DEPENDENCIES, ("experiment", "relation", "direction")),
@@ -216,7 +216,7 @@ FIGURES: dict[str, Figure] = {
         "figures.pruning.bleu_encoder_heads",
         Need(
             ENCODER,
-            dict.fromkeys(("baseline", "pruned"), SCORED),
+            dict.fromkeys(("baseline", "pruned"), SCORE_AND_SHAPE),
             ("voita_figure7_encoder_pruning.csv",),
             driven=True,
             tasks=TRANSLATORS,
@@ -244,7 +244,7 @@ FIGURES: dict[str, Figure] = {
         "figures.pruning.score_scratch",
         Need(
             ALL,
-            {"baseline": SCORED, "pruned": SCORED, "scratch": SCORE},
+            {"baseline": SCORE_AND_SHAPE, "pruned": SCORE_AND_SHAPE, "scratch": SCORE},
             ("voita_table2_pruning.csv",),
             driven=True,
         ),
