@@ -1,6 +1,6 @@
 """Any figure drawn from the folders of made-up runs, or from frames made by hand."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -8,25 +8,27 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from heads.base.modules import named_function
 from heads.base.names import TRANSLATION
 from heads.base.runs import run_of
-from heads.cli.figure import FIGURES
 from heads.config.trainings import HardConcrete
-from heads.figures.needs import FROM_SETTINGS, NEEDS
 from heads.figures.style import styled
+from heads.tables.catalogue import FIGURES
 from heads.tables.reading import Frames, load_reference, load_runs
 
-OF_TRANSLATORS = [name for name in FIGURES if TRANSLATION in NEEDS[name].tasks]
+OF_TRANSLATORS = [name for name in FIGURES if TRANSLATION in FIGURES[name].need.tasks]
 
 
 def draw(name: str, read: Sequence[Path] | Frames, experiment: str = "x", shape: HardConcrete | None = None) -> Figure:
     """The figure in the project's style, as its command draws it, to be read back but not to be rendered."""
-    others: list[Any] = [load_reference(file) for file in NEEDS[name].reference]
-    others += [shape or HardConcrete()] if name in FROM_SETTINGS else []
+    figure = FIGURES[name]
+    others: list[Any] = [load_reference(file) for file in figure.need.reference]
+    others += [shape or HardConcrete()] if figure.gates else []
     with styled():
+        function: Callable[..., Figure] = named_function(figure.function)
         if isinstance(read, dict):
-            return FIGURES[name](read, *others, experiment)
-        return FIGURES[name](load_runs(NEEDS[name], read), *others, run_of(read[0])[0])
+            return function(read, *others, experiment)
+        return function(load_runs(figure.need, read), *others, run_of(read[0])[0])
 
 
 def lines_of(axes: Axes) -> dict[str, list[list[float]]]:

@@ -18,7 +18,7 @@ from heads.__main__ import main
 from heads.base.files import read_tsv, read_yaml
 from heads.config.settings import resolve
 from heads.explore.needs import EXPLORED, TABLES
-from heads.tables.needs import NEEDS
+from heads.tables.catalogue import TABLES as ALL_TABLES
 
 ROOT = Path(__file__).parent.parent
 SEVERAL, ONE, TOLD = "twice", "once", "told"
@@ -52,7 +52,7 @@ def explored(results: Path) -> Explored:
     runs += write_told(results / TOLD, World(layers=2, heads=4, lams=("0.03", "0.1")))
     tables = {name: results / "tables" / f"table_{name}.tsv" for name in TABLES}
     for name, path in tables.items():
-        read = [str(run) for run in runs if NEEDS[name].inputs([f"x/{run.relative_to(results)}"])]
+        read = [str(run) for run in runs if ALL_TABLES[name].need.inputs([f"x/{run.relative_to(results)}"])]
         assert main(["table", "--name", name, "--runs", *read, "--out", str(path)]) == 0
     drawn = (f"{SEVERAL}/measures", "dependency_scores", f"{TOLD}/michel_fig1")
     figures = [results / "figures" / f"{name}.png" for name in drawn]

@@ -88,7 +88,7 @@ def planned() -> frozenset[str]:
 
 
 def room(module: str) -> str:
-    """The innermost room of a module, such as `analysis.lrp` of `analysis.lrp.walk`."""
+    """The innermost room of a module, such as `analysis.lrp` of `analysis.lrp.backward`."""
     if module in PLANNED or module_of(module) in PLANNED:
         return "interop.formats"
     parts = module.split(".")

@@ -32,6 +32,7 @@ from heads.figures.michel import fig3
 from heads.figures.pruning import heads_by_type
 from heads.figures.scoreboard import drawn, page_of
 from heads.figures.style import STYLE, save
+from heads.tables.catalogue import TABLES
 from heads.tables.claims import COLUMNS, LEAST_BLEU, board_of, claim_row, over_seeds, stated, with_other_readings
 from heads.tables.claims_heads import RELEVANCE_CLAIMS
 from heads.tables.claims_michel import MICHEL_CLAIMS
@@ -39,7 +40,6 @@ from heads.tables.curves import NOT_SETTLED
 from heads.tables.evidence import Evidence
 from heads.tables.gathering import write_frame
 from heads.tables.labels import relevance_columns
-from heads.tables.needs import NEEDS
 from heads.tables.reading import RUN_COLUMNS, SCORED, load_reference
 from heads.tables.seeds import with_spread
 from heads.tables.verdicts import NOT_MEASURED, UNKNOWN, Finding
@@ -128,7 +128,7 @@ def of_relevance(experiment: str, seed: int, claim: str, rows: pd.DataFrame) -> 
 def decided(experiment: str) -> pd.DataFrame:
     """The table of claims of an experiment, decided again."""
     former, pruning = former_claims(experiment), table(experiment, "pruning")
-    claims = stated(*map(load_reference, NEEDS["scoreboard"].reference))
+    claims = stated(*map(load_reference, TABLES["scoreboard"].need.reference))
     claims = claims[claims["metric"] == BLEU].to_dict("records")
     rows = []
     for seed in sorted(former["seed"].unique()):
@@ -160,7 +160,7 @@ def beside_of(claim: dict[str, object], pruning: pd.DataFrame) -> float | None:
 
 def write_scoreboard() -> None:
     """Write the scoreboard of the experiments whose claims are kept, and its figure."""
-    papers = [load_reference(name) for name in NEEDS["scoreboard"].reference]
+    papers = [load_reference(name) for name in TABLES["scoreboard"].need.reference]
     read = partial(pd.read_csv, sep="\t", keep_default_na=True, dtype={"seed": str})
     found = pd.concat([read(HERE / name / "tables" / "table_claims.tsv") for name in SHOWN])
     found = found.fillna({"rule": "", "holds": "", "other_readings": ""})

@@ -4,6 +4,6 @@ from heads.base.modules import reached
 
 
 def test_the_roles_of_heads_are_made_of_their_trees_and_intervals_and_not_of_trainings() -> None:
-    found = reached("cli.roles", ("analysis", "analysis.lrp", "syntax", "base.bootstrap"))
+    found = reached(["cli.roles"], ("analysis", "analysis.lrp", "syntax", "base.bootstrap"))
     assert {"analysis.role_trees", "analysis.roles", "base.bootstrap", "syntax.words"} <= {*found}
     assert not [name for name in found if name.startswith(("training", "analysis.lrp"))]

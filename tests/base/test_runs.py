@@ -5,7 +5,7 @@ import re
 import pytest
 
 from heads.base.names import ATTENTION_LABELS, ATTENTIONS, KINDS, SCOPES
-from heads.base.runs import SCORED, Run, run_of
+from heads.base.runs import SCORED_RUN, Run, run_of
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def test_every_kind_of_attention_has_a_label_and_every_scope_names_kinds_that_ex
     ],
 )
 def test_what_is_scored_is_every_model_with_its_own_heads(folder: str, scored: bool) -> None:  # noqa: FBT001
-    assert bool(re.fullmatch(SCORED, folder)) == scored
+    assert bool(re.fullmatch(SCORED_RUN, folder)) == scored
 
 
 def test_a_folder_tells_its_experiment_and_run() -> None:

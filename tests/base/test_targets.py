@@ -10,7 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from heads.base.files import UserError
-from heads.base.methods import MEASURED_IN
+from heads.base.methods import METHOD_FILES
 from heads.base.targets import ANY, CHOSEN, CONTROL, GATED, Target, number_text
 
 WORKFLOW = Path(__file__).parents[2] / "workflow"
@@ -211,7 +211,7 @@ def test_a_choice_is_found_by_the_name_that_settings_and_tables_give_to_its_meth
     assert Target.of_choice("random2", 9) == Target("random", (9,), 2)
     assert Target.of_choice("stratified2", 9) == Target("stratified", (9,), 2)
     assert Target.of_columns("", "", "") is None
-    assert tuple(MEASURED_IN) == (*MEASURES, *DRAWN)
+    assert tuple(METHOD_FILES) == (*MEASURES, *DRAWN)
 
 
 TELL_TALES = (

@@ -10,10 +10,11 @@ from checkouts import configuration
 from heads.base.files import UserError, write_json
 from heads.config.plan import Plan
 from heads.config.settings import merged, resolve, stage_settings
-from heads.figures.needs import NEEDS as FIGURES
-from heads.tables.needs import NEEDS as TABLES
+from heads.tables.catalogue import FIGURES, TABLES, Made
 
 CONFIG = configuration()
+MADE: list[Made] = [*TABLES.values(), *FIGURES.values()]
+NEEDS = [one.need for one in MADE]
 CORPUS = {"kind": "grammar_pairs", "source": "en", "seed": 1, "pairs": {"train": 90, "dev": 9, "test": 9}}
 
 
@@ -53,11 +54,11 @@ def test_a_model_that_classifies_is_pruned_in_one_scope_and_scored_by_accuracy()
 def test_tables_and_figures_read_the_experiments_of_their_own_task() -> None:
     units: dict[str, Any] = {"sweep": {"lambdas": {"feedforward": [0.1]}}}
     plan = Plan(merged(config(merged({"sweep": SWEEP}, units)), {"experiments": {"demo": units}}))
-    for need in (*TABLES.values(), *FIGURES.values()):
+    for need in NEEDS:
         read = {folder.split("/")[1] for folder in plan.runs_read(need, ["demo", "told"])}
         assert read == {name for name in ("demo", "told") if plan.task(name) in need.tasks}
-    assert "told" in plan.runs_read(TABLES["roles"], ["told"])[0]
-    assert not Plan(config({"sweep": SWEEP})).runs_read(TABLES["units"], ["demo", "told"]), "no unit has a gate"
+    assert "told" in plan.runs_read(TABLES["roles"].need, ["told"])[0]
+    assert not Plan(config({"sweep": SWEEP})).runs_read(TABLES["units"].need, ["demo", "told"]), "no unit has a gate"
 
 
 def test_only_the_bpe_stage_is_told_the_task_and_only_where_there_are_labels() -> None:
@@ -136,7 +137,7 @@ def test_attention_maps_of_examples_are_of_the_dev_text_with_labels_and_with_tre
 
 def test_a_file_of_models_of_another_task_is_refused_for_an_experiment_and_no_other_file() -> None:
     plan = Plan(config({"sweep": SWEEP}))
-    files = {name for need in (*TABLES.values(), *FIGURES.values()) for names in need.files.values() for name in names}
+    files = {name for need in NEEDS for names in need.files.values() for name in names}
     assert {"confidence.tsv", "lrp.tsv", "roles.tsv"} < files
     refused: dict[str, set[str]] = {"demo": set(), "told": set()}
     for experiment, names in refused.items():

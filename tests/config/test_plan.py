@@ -13,8 +13,7 @@ from heads.base.names import KINDS
 from heads.base.runs import Need
 from heads.config.plan import Plan
 from heads.config.settings import merged
-from heads.figures.needs import NEEDS as FIGURES
-from heads.tables.needs import NEEDS
+from heads.tables.catalogue import FIGURES, TABLES, Made
 
 SWEPT = {
     "seeds": [2, 1],
@@ -37,7 +36,7 @@ CHOSEN = {
 
 def test_choices_of_heads_are_compared_where_some_are_made_and_nowhere_else() -> None:
     """Otherwise a job would score nothing, and a table and a figure would have no rows."""
-    need = NEEDS["selection"]
+    need = TABLES["selection"].need
     read = {
         "nothing": plan(),
         "gates": plan(SWEPT),
@@ -143,9 +142,10 @@ def test_attention_is_shown_on_the_trees_that_decide_and_without_any_on_the_dev_
 
 
 def test_without_trees_all_is_made_but_what_is_about_relations() -> None:
-    asked, needs = plan(**EXPERIMENTS), NEEDS | FIGURES
-    lacking = {name for name, need in needs.items() if asked.runs_read(need, ["held"])} - {
-        name for name, need in needs.items() if asked.runs_read(need, ["bare"])
+    asked = plan(**EXPERIMENTS)
+    made: list[tuple[str, Made]] = [*TABLES.items(), *FIGURES.items()]
+    lacking = {name for name, one in made if asked.runs_read(one.need, ["held"])} - {
+        name for name, one in made if asked.runs_read(one.need, ["bare"])
     }
     assert lacking == {"dependencies", "dependency_scores", "relative_positions"}
 

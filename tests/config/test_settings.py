@@ -10,7 +10,7 @@ from plans import changed
 from sacrebleu.metrics import BLEU
 
 from heads.base.files import UserError
-from heads.base.methods import MEASURED_IN
+from heads.base.methods import METHOD_FILES
 from heads.base.names import SCOPES, TOKENISERS
 from heads.config.experiment import Experiment
 from heads.config.settings import STAGE_SECTIONS, merged, resolve, section, stage_settings
@@ -200,13 +200,13 @@ def test_random_choices_stand_for_all_their_draws_at_every_budget() -> None:
 
 def test_scopes_and_methods_that_settings_take_are_those_of_the_names(config: dict[str, Any]) -> None:
     changed(config, "sweep.scratch_scopes", list(SCOPES))
-    changed(config, "sweep.selection.methods", list(MEASURED_IN))
-    changed(config, "sweep.selection.fine_tuned.methods", ["gates", "dsp", *MEASURED_IN])
+    changed(config, "sweep.selection.methods", list(METHOD_FILES))
+    changed(config, "sweep.selection.fine_tuned.methods", ["gates", "dsp", *METHOD_FILES])
     for key in ("methods", "fine_tuned.methods"):
         given = changed(copy.deepcopy(config), f"sweep.selection.{key}", ["confidence"])
         with pytest.raises(UserError, match=r"names the method causal, but causal\.updates is 0: set it"):
             resolve(given)
     changed(config, "causal.updates", 1)
-    assert resolve(config)["demo"]["sweep"]["selection"]["methods"] == list(MEASURED_IN)
+    assert resolve(config)["demo"]["sweep"]["selection"]["methods"] == list(METHOD_FILES)
     with pytest.raises(UserError, match=r"selection\.methods\.0 is 'gates'"):
         resolve(changed(config, "sweep.selection.methods", ["gates"]))

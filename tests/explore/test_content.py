@@ -17,8 +17,7 @@ from heads.base.files import read_json, read_jsonl, read_tsv, write_json
 from heads.base.names import ATTENTIONS, CLASSIFICATION, SCOPES
 from heads.explore.needs import BY_TOPIC, PICTURES, figure_of
 from heads.explore.page import as_data
-from heads.figures.needs import NEEDS as FIGURE_NEEDS
-from heads.tables.needs import CLAIMS
+from heads.tables.catalogue import CLAIMS, FIGURES
 from heads.tables.reading import load_reference
 
 
@@ -204,11 +203,11 @@ def test_a_claim_leads_to_its_figure_where_there_is_one(data: dict[str, Any]) ->
 def test_every_topic_has_a_figure_that_the_workflow_draws() -> None:
     papers = pd.concat([load_reference(name) for name in CLAIMS.reference])
     assert {*papers["topic"]} == {*BY_TOPIC}
-    assert {*PICTURES} <= {*FIGURE_NEEDS}
+    assert {*PICTURES} <= {*FIGURES}
     assert figure_of("Voita et al., sec. 6.3.2; Fig 9, WMT", "which heads stay") == "heads_by_type"
     assert figure_of("Michel et al., Table 1", "") == ""
     told = load_reference("michel_nli_claims.csv")[["source", "topic"]].to_numpy()
-    assert all(CLASSIFICATION in FIGURE_NEEDS[figure_of(*claim)].tasks for claim in told)
+    assert all(CLASSIFICATION in FIGURES[figure_of(*claim)].need.tasks for claim in told)
 
 
 def test_what_stands_between_script_tags_can_not_end_them() -> None:

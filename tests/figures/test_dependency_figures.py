@@ -21,9 +21,9 @@ from heads.__main__ import main
 from heads.config.trainings import HardConcrete
 from heads.figures.dependencies import BEST, shares_at
 from heads.figures.gates import LOG_ALPHAS, density, hard_concrete, masses
-from heads.figures.needs import NEEDS
 from heads.figures.style import PAPER_COLOURS, save, styled
 from heads.pruning.gates import probability_one, probability_open, sample
+from heads.tables.catalogue import FIGURES
 from heads.tables.reading import RUN_COLUMNS, Frames, load_runs
 
 OTHER_GATES = {"temperature": 0.7, "low": -0.3, "high": 1.2, "log_alpha_init": -0.5}
@@ -233,6 +233,6 @@ def test_the_command_draws_gates_from_the_settings_that_it_is_told(
     runs = small["a"]
     assert drawn_by_command("hard_concrete", runs, tmp_path, "--gates", json.dumps({"a": OTHER_GATES})) == 0
     with styled():
-        figure = hard_concrete(load_runs(NEEDS["hard_concrete"], runs), HardConcrete(**OTHER_GATES), "a")
+        figure = hard_concrete(load_runs(FIGURES["hard_concrete"].need, runs), HardConcrete(**OTHER_GATES), "a")
         save(figure, tmp_path / "y.pdf", tmp_path / "y.png")
     assert (tmp_path / "x.png").read_bytes() == (tmp_path / "y.png").read_bytes()

@@ -1,5 +1,6 @@
 """Figures: what is drawn, read back from the axes; files that repeat byte for byte."""
 
+import inspect
 from itertools import pairwise
 from pathlib import Path
 
@@ -14,15 +15,15 @@ from drawn_figures import draw, lines_of
 from fake_results import World, write_results
 from heads.__main__ import main
 from heads.base.files import read_yaml
-from heads.base.methods import DRAWN, MEASURED_IN
+from heads.base.methods import DRAWN, METHOD_FILES
+from heads.base.modules import named_function
 from heads.base.names import ATTENTIONS
-from heads.cli.figure import FIGURES
 from heads.config.analyses import LrpSettings
 from heads.figures import gates, importance, maps, pruning
-from heads.figures.needs import ACROSS, ANIMATED, FROM_SETTINGS, NEEDS
 from heads.figures.selection import BANDS, STYLES
 from heads.figures.style import FUNCTION_COLOURS, styled
 from heads.tables import labels
+from heads.tables.catalogue import FIGURES, TABLES
 from heads.tables.measures import measures_table
 from heads.tables.reading import SCORED, Frames, load_runs
 
@@ -46,11 +47,14 @@ def role_rows(*rows: tuple[str, str, float, float, int]) -> pd.DataFrame:
     )
 
 
-def test_every_figure_states_its_needs_and_has_a_caption() -> None:
-    assert set(FIGURES) == set(NEEDS)
-    captions = (Path(importance.__file__).parents[2] / "report/figures.rst").read_text(encoding="utf-8")
-    assert all(f'name == "{name}" %}}\n' in captions for name in NEEDS)
-    assert {*ANIMATED, *ACROSS, *FROM_SETTINGS} <= set(NEEDS)
+def test_every_table_and_figure_has_its_function_and_a_caption() -> None:
+    captions = (Path(importance.__file__).parents[2] / "report/captions.rst").read_text(encoding="utf-8")
+    of_tables, of_figures = captions.split("{% else %}\n", maxsplit=1)
+    assert all(of_tables.count(f'name == "{name}" %}}\n') == 1 for name in TABLES)
+    assert all(of_figures.count(f'name == "{name}" %}}\n') == 1 for name in FIGURES)
+    named = [table.function for table in TABLES.values()] + [figure.function for figure in FIGURES.values()]
+    named += [figure.animation for figure in FIGURES.values() if figure.animation]
+    assert len({*named}) == len(named) and all(inspect.getdoc(named_function(name)) for name in named)
 
 
 @pytest.mark.parametrize("name", ["bleu_encoder_heads", "gates_closing"])
@@ -60,7 +64,7 @@ def test_the_same_data_gives_the_same_bytes(
     monkeypatch.setattr(gates, "FRAMES", 3)
     for copy in ("a", "b"):
         arguments = ["--out-pdf", str(tmp_path / f"{copy}.pdf"), "--out-png", str(tmp_path / f"{copy}.png")]
-        if name in ANIMATED:
+        if FIGURES[name].animation:
             arguments += ["--out-gif", str(tmp_path / f"{copy}.gif")]
         assert main(["figure", "--name", name, "--runs", *map(str, runs), *arguments]) == 0
     for path in tmp_path.glob("a.*"):
@@ -87,7 +91,7 @@ def test_bleu_is_called_fidelity_wherever_a_figure_names_it_if_a_model_wrote_the
 
 def test_the_encoder_curve_goes_through_the_points_of_the_table(runs: list[Path]) -> None:
     drawn = {tuple(point) for point in lines_of(draw("bleu_encoder_heads", runs).axes[0])["this experiment"]}
-    frames = load_runs(NEEDS["bleu_encoder_heads"], runs)
+    frames = load_runs(FIGURES["bleu_encoder_heads"].need, runs)
     model, bleu = frames["model.json"], frames[SCORED]
     expected = set()
     for lam in WORLD.lams:
@@ -111,7 +115,7 @@ def test_lambdas_are_written_below_the_bars_over_seeds() -> None:
 
 def live_of(driven: list[Path], figure: str) -> dict[str, int]:
     """The number of encoder heads left in each model of a figure that was driven to a number of heads."""
-    model = load_runs(NEEDS[figure], driven)["model.json"]
+    model = load_runs(FIGURES[figure].need, driven)["model.json"]
     encoder = model[(model["attention"] == "enc_self") & (model["keep"] != "")]
     return {f"to {keep}": int(rows["live"].sum()) for keep, rows in encoder.groupby("keep")}
 
@@ -120,7 +124,7 @@ def test_where_no_lambda_was_swept_the_models_that_have_a_number_of_heads_are_sh
     """As for an imported model, which is pruned to numbers of heads."""
     encoder, everywhere = live_of(driven, "bleu_encoder_heads"), live_of(driven, "heads_by_type")
     assert len(encoder) == len(everywhere) == 3
-    shown = {name: draw(name, driven).axes for name in NEEDS if NEEDS[name].driven}
+    shown = {name: draw(name, driven).axes for name in FIGURES if FIGURES[name].need.driven}
     curve = lines_of(shown["bleu_encoder_heads"][0])["this experiment"]
     assert sorted(x for x, _ in curve) == sorted(encoder.values())
     left = [y for _, y in lines_of(shown["heads_by_type"][0])["encoder self-attention"]]
@@ -163,7 +167,7 @@ def test_heads_are_sorted_by_relevance_in_every_panel(runs: list[Path]) -> None:
     relevance, functions = figure.axes[0], next(a for a in figure.axes if "functions" in a.get_title(loc="left"))
     values = np.asarray(relevance.collections[0].get_array()).reshape(3, 4)
     assert (np.diff(values, axis=1) <= 0).all()
-    lrp = load_runs(NEEDS["head_functions"], runs)["lrp.tsv"]
+    lrp = load_runs(FIGURES["head_functions"].need, runs)["lrp.tsv"]
     encoder = lrp[(lrp["attention"] == "enc_self") & (lrp["rule"] == "plain")].set_index(["layer", "head"])[
         "relevance_absolute"
     ]
@@ -186,7 +190,7 @@ def test_figures_have_a_name_for_every_rule_that_is_used_by_default_and_none_say
 
 
 def test_relevance_by_every_rule_stands_in_its_own_row(runs: list[Path]) -> None:
-    lrp = load_runs(NEEDS["relevance_all"], runs)["lrp.tsv"]
+    lrp = load_runs(FIGURES["relevance_all"].need, runs)["lrp.tsv"]
     figure = draw("relevance_all", runs)
     cells = [axes for axes in figure.axes if axes.get_ylabel() in ("", "layer")][:15]
     drawn = [np.asarray(axes.collections[0].get_array()).reshape(3, 4) for axes in cells]
@@ -205,7 +209,7 @@ def test_relevance_by_every_rule_stands_in_its_own_row(runs: list[Path]) -> None
 
 
 def test_confidence_stands_against_relevance_in_four_readings_side_by_side(runs: list[Path]) -> None:
-    lrp = load_runs(NEEDS["relevance_all"], runs)["lrp.tsv"].sort_values(["layer", "head"])
+    lrp = load_runs(FIGURES["relevance_all"].need, runs)["lrp.tsv"].sort_values(["layer", "head"])
     figure = draw("measures", runs)
     panels = [axes for axes in figure.axes if axes.get_label() != "<colorbar>"][1:]
     titles = [axes.get_title(loc="left") for axes in panels[:4]]
@@ -222,7 +226,7 @@ def test_confidence_stands_against_relevance_in_four_readings_side_by_side(runs:
 
 
 def test_no_label_of_a_rule_runs_into_the_next_one(runs: list[Path]) -> None:
-    frames = load_runs(NEEDS["relevance_all"], runs)
+    frames = load_runs(FIGURES["relevance_all"].need, runs)
     lrp = frames["lrp.tsv"][frames["lrp.tsv"]["rule"] == "plain"]
     every = pd.concat([lrp.assign(rule=rule) for rule in LrpSettings().rules])
     with styled():
@@ -240,7 +244,7 @@ def test_correlations_stand_at_the_place_of_their_two_measures(runs: list[Path])
     names = [label.get_text() for label in axes.get_yticklabels()]
     written = {text.get_position(): text.get_text() for text in axes.texts}
     assert [label.get_text() for label in axes.get_xticklabels()] == names
-    table = measures_table(load_runs(NEEDS["measures"], runs)).query("attention == 'enc_self'")
+    table = measures_table(load_runs(FIGURES["measures"].need, runs)).query("attention == 'enc_self'")
     plain, confidence = table["lrp_plain_signed_by_step"], table["confidence"]
     row, column = names.index("confidence"), names.index("LRP plain ratio, signed by step")
     above = np.corrcoef(plain.rank(), confidence.rank())[0, 1]
@@ -304,7 +308,7 @@ def test_each_kind_of_attention_is_a_share_of_its_own_heads_of_which_kinds_may_h
 
 def test_decoder_layers_are_gathered_in_thirds_unless_they_are_few_under_a_deep_encoder(tmp_path: Path) -> None:
     runs = write_results(tmp_path / "deep", World(layers=6, heads=2, lams=("0.1",), scratch=False))
-    model = load_runs(NEEDS["heads_by_layer"], runs)["model.json"]
+    model = load_runs(FIGURES["heads_by_layer"].need, runs)["model.json"]
     table = pruning.decoder_layers(model)
     assert set(table["layers"]) == {"1+2", "3+4", "5+6"}
     one = table[(table["lam"] == "0.1") & (table["attention"] == "dec_enc") & (table["layers"] == "3+4")]
@@ -315,7 +319,7 @@ def test_decoder_layers_are_gathered_in_thirds_unless_they_are_few_under_a_deep_
 
 
 def test_every_way_to_choose_heads_that_is_measured_has_a_line_of_its_own() -> None:
-    assert {*MEASURED_IN} - {*BANDS} <= {*STYLES} and {*BANDS} == {*DRAWN}, "random ones are bands"
+    assert {*METHOD_FILES} - {*BANDS} <= {*STYLES} and {*BANDS} == {*DRAWN}, "random ones are bands"
     looks = [str(style) for style in dict(STYLES.values()).values()]
     assert len(set(looks)) == len(looks)
 

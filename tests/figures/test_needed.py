@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from drawn_figures import draw
 from fake_results import World, write_results
 from heads.figures.importance import survival
-from heads.figures.needs import NEEDS
+from heads.tables.catalogue import FIGURES
 from heads.tables.reading import Frames, load_runs
 
 NAME = "heads_needed"
@@ -20,7 +20,7 @@ NAME = "heads_needed"
 @pytest.fixture
 def frames(tmp_path: Path) -> Frames:
     world = World(layers=3, heads=4, lams=("0.01", "0.1"), seeds=(2, 3))
-    return load_runs(NEEDS[NAME], write_results(tmp_path / "rich", world))
+    return load_runs(FIGURES[NAME].need, write_results(tmp_path / "rich", world))
 
 
 def written(axes: Axes, layer: int, head: int) -> list[str]:

@@ -17,8 +17,8 @@ from fake_labels import MAJORITY, write_told
 from fake_results import World, take_trees, write_results, write_results_without
 from heads.base.files import read_json, read_tsv
 from heads.base.names import ATTENTION_LABELS
-from heads.figures.needs import NEEDS
 from heads.figures.style import styled
+from heads.tables.catalogue import FIGURES
 from heads.tables.reading import load_runs
 
 HEADS = 2 * 3
@@ -109,7 +109,7 @@ def untreed(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     return runs
 
 
-@pytest.mark.parametrize("name", [name for name in OF_TRANSLATORS if not NEEDS[name].syntactic])
+@pytest.mark.parametrize("name", [name for name in OF_TRANSLATORS if not FIGURES[name].need.syntactic])
 def test_without_trees_each_figure_is_drawn_and_says_that_no_head_was_measured_as_syntactic(
     name: str, untreed: list[Path]
 ) -> None:
@@ -155,7 +155,7 @@ def test_without_a_kind_of_attention_each_figure_is_drawn_and_shows_no_empty_pan
 
 def test_relevance_shows_all_layers_of_each_kind_that_there_is(less: list[Path]) -> None:
     """Of two layers, only the first has cross-attention."""
-    frames = load_runs(NEEDS["relevance_all"], less)
+    frames = load_runs(FIGURES["relevance_all"].need, less)
     frames = {name: rows[(rows["attention"] != "dec_enc") | (rows["layer"] == 0)] for name, rows in frames.items()}
     figure = draw("relevance_all", frames)
     titles = [title for axes in figure.axes if (title := axes.get_title(loc="left") or axes.get_title())]

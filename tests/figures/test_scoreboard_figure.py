@@ -15,14 +15,14 @@ from matplotlib.patches import Rectangle
 from heads.figures import scoreboard as drawing
 from heads.figures.scoreboard import LOOKS, figure_of, page_of
 from heads.figures.style import styled
+from heads.tables.catalogue import TABLES
 from heads.tables.claims import STATED
 from heads.tables.curves import NOT_SETTLED
-from heads.tables.needs import NEEDS
 from heads.tables.reading import load_reference
 from heads.tables.verdicts import TOO_FEW, TOO_WEAK, Finding, holds
 
 VERDICTS = ("yes", "no", "unclear", TOO_FEW, TOO_WEAK, NOT_SETTLED, "")
-PAPERS = [load_reference(name) for name in NEEDS["scoreboard"].reference]
+PAPERS = [load_reference(name) for name in TABLES["scoreboard"].need.reference]
 MANY = ("demo", "opensubtitles-en-ru", "wmt-en-de", "anamewithoutanyhyphen")
 
 

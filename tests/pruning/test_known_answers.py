@@ -29,7 +29,7 @@ from heads.analysis.importance import importance_rows
 from heads.analysis.lrp.rows import COLUMNS as LRP
 from heads.analysis.lrp.rows import relevance_rows
 from heads.base.files import read_tsv, write_json, write_text, write_tsv
-from heads.base.methods import MEASURED_IN
+from heads.base.methods import METHOD_FILES
 from heads.base.targets import Target
 from heads.config.analyses import LRP_RULES, CausalSettings, LrpSettings
 from heads.config.trainings import GatesSettings, LengthSettings, SubsetSettings, TrainingSettings
@@ -49,7 +49,7 @@ from heads.translation.beam_search import greedy
 KEEP = len(KNOWN)
 DRAWS = [f"random{number}" for number in range(1, 7)]
 CONTROLS = ("random", "stratified", "reversed")
-METHODS = [method for method in MEASURED_IN if method not in CONTROLS]
+METHODS = [method for method in METHOD_FILES if method not in CONTROLS]
 SMOOTHING = 0.1
 TINY = 1e-100
 """An LRP stabiliser below the attention weights of a head this sharp, by which z-plus and alpha-beta divide."""

@@ -11,11 +11,11 @@ from fake_results import World, write_results, write_results_without
 from heads.base.files import read_json, write_json
 from heads.base.names import ATTENTIONS, BLEU
 from heads.tables import claims_pruning as claims
+from heads.tables.catalogue import TABLES
 from heads.tables.claims import CLAIMS, stated
 from heads.tables.claims_michel import source_needed_most
 from heads.tables.evidence import Evidence
-from heads.tables.gathering import gathered
-from heads.tables.needs import NEEDS
+from heads.tables.gathering import table_of_runs
 from heads.tables.reading import COLUMNS, frame_of, load_reference
 from heads.tables.verdicts import NOT_MEASURED, Finding
 from made_evidence import swept
@@ -111,10 +111,10 @@ def test_the_table_of_claims_is_made_of_models_without_a_kind_and_leaves_its_cla
     tmp_path: Path, kinds: tuple[str, ...]
 ) -> None:
     whole, less = (
-        {(row["claim"], row["measure"], row["rule"]): row for row in gathered("claims", runs).to_dict("records")}
+        {(row["claim"], row["measure"], row["rule"]): row for row in table_of_runs("claims", runs).to_dict("records")}
         for runs in (write_results_without(tmp_path / "whole", ()), write_results_without(tmp_path / "less", kinds))
     )
-    told = stated(*map(load_reference, NEEDS["claims"].reference)).query("metric == 'bleu'")
+    told = stated(*map(load_reference, TABLES["claims"].need.reference)).query("metric == 'bleu'")
     names = {(row["claim"], row["measure"]): row["id"] for row in told.to_dict("records")}
     assert whole.keys() == less.keys()
     for key, row in less.items():
@@ -145,7 +145,7 @@ def test_a_model_that_came_trained_is_compared_with_scratch_once_both_levelled_a
         old = read_json(run / "model.json")
         told = {**facts} if run.parts[-2] == "baseline" else {}
         write_json(run / "model.json", {**old, **told, "shape": {**old["shape"], **shape}})
-    rows = gathered("claims", [*runs, penalty]).to_dict("records")
+    rows = table_of_runs("claims", [*runs, penalty]).to_dict("records")
     claims = load_reference("voita_claims.csv")
     names = {(row["claim"], row["measure"]): row["id"] for row in claims.to_dict("records")}
     found = {names.get((row["claim"], row["measure"])): row for row in rows}

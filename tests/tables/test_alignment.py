@@ -12,10 +12,9 @@ from matplotlib.patches import Rectangle
 
 from drawn_figures import draw, lines_of
 from fake_results import World, write_results
-from heads.figures.needs import NEEDS as FIGURE_NEEDS
+from heads.tables.catalogue import FIGURES, TABLES
 from heads.tables.claims_alignment import ALIGNMENT_CLAIMS
 from heads.tables.cross_attention import alignment_table
-from heads.tables.needs import NEEDS
 from heads.tables.reading import COLUMNS, RUN_COLUMNS, Frames, frame_of, load_reference, load_runs
 from heads.tables.verdicts import TOO_FEW, Finding, holds
 
@@ -83,14 +82,14 @@ def test_a_single_step_leaves_the_columns_of_the_other_empty() -> None:
 
 
 def test_the_table_reads_unpruned_pruned_and_scratch_models_and_the_figure_models_pruned_in_all_attention() -> None:
-    assert {*NEEDS["alignment"].files} == {"baseline", "pruned", "scratch"}
-    assert {*FIGURE_NEEDS["alignment_heads"].files} == {"baseline", "pruned"}
-    assert FIGURE_NEEDS["alignment_heads"].scopes == ("all",)
+    assert {*TABLES["alignment"].need.files} == {"baseline", "pruned", "scratch"}
+    assert {*FIGURES["alignment_heads"].need.files} == {"baseline", "pruned"}
+    assert FIGURES["alignment_heads"].need.scopes == ("all",)
 
 
 def test_the_figure_shows_every_error_rate_frames_heads_that_align_and_a_line_a_model(tmp_path: Path) -> None:
     runs = write_results(tmp_path / "rich", World(layers=3, heads=4, lams=("0.01", "0.1")))
-    loaded = load_runs(FIGURE_NEEDS["alignment_heads"], runs)
+    loaded = load_runs(FIGURES["alignment_heads"].need, runs)
     rows = loaded["alignment_heads.tsv"].query("step == 'output'")
     baseline = rows[rows["kind"] == "baseline"]
     figure = draw("alignment_heads", loaded)

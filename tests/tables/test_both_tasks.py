@@ -12,10 +12,10 @@ from fake_results import World, write_results
 from heads.base.files import read_json
 from heads.base.names import ACCURACY, BLEU
 from heads.base.runs import run_of
+from heads.tables.catalogue import TABLES
 from heads.tables.claims_michel import MICHEL_CLAIMS, share
-from heads.tables.gathering import gathered
+from heads.tables.gathering import table_of_runs
 from heads.tables.michel import PAPER
-from heads.tables.needs import NEEDS
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +29,7 @@ def test_a_pruned_classifier_stands_beside_the_accuracy_of_its_relatives_and_no_
 ) -> None:
     kinds = {run.parts[-4]: run for run in runs if "lam-0.1" in run.parts} | {"baseline": runs[0]}
     accuracy = {kind: read_json(run / "accuracy.json")["accuracy"] for kind, run in kinds.items() if kind != "gates"}
-    table = gathered("pruning", runs)
+    table = table_of_runs("pruning", runs)
     assert len(table) == 4 and table["paper_tag"].isna().all() and {*table["sentences"]} == {500}
     row, ours = table.set_index(["kind", "lam"]).loc["pruned", "0.1"], accuracy.pop("pruned")
     assert (row["metric"], row["score"], row["majority"]) == (ACCURACY, ours, MAJORITY)
@@ -40,7 +40,7 @@ def test_a_pruned_classifier_stands_beside_the_accuracy_of_its_relatives_and_no_
 
 def test_single_heads_have_accuracy_and_no_rows_of_a_paper_without_numbers(runs: list[Path]) -> None:
     """The made-up files say of Matthews' correlation that the first head of each layer changes it significantly."""
-    table = gathered("michel_table1", runs)
+    table = table_of_runs("michel_table1", runs)
     assert len(table) == 12 and {*table["metric"]} == {ACCURACY}
     assert {*table["matthews"]} == {0.7} and {*table["matthews_change"]} == {0.01}
     assert {*table["significant"]} == {0, 1}
@@ -48,7 +48,7 @@ def test_single_heads_have_accuracy_and_no_rows_of_a_paper_without_numbers(runs:
 
 
 def test_correlations_are_of_the_ranks_of_a_classifiers_own_measures(runs: list[Path]) -> None:
-    found, heads = gathered("correlations", runs), gathered("measures", runs)
+    found, heads = table_of_runs("correlations", runs), table_of_runs("measures", runs)
     assert {*found["attention"]} == {"enc_self"}
     told = found.set_index(["attention", "measure_a", "measure_b"])
     for pair in combinations(("lrp_plain_signed_by_step", "confidence", "score_lost"), 2):
@@ -59,7 +59,7 @@ def test_correlations_are_of_the_ranks_of_a_classifiers_own_measures(runs: list[
 
 
 def test_layers_stand_beside_berts_at_the_same_depth(runs: list[Path]) -> None:
-    table = gathered("michel_table2", runs)
+    table = table_of_runs("michel_table2", runs)
     assert table["paper_layer"].tolist() == [0, 6, 11]
     assert table["paper_score_change"].tolist()[::2] == [-0.01, -0.15]
     assert table["paper_score_change_oracle"].tolist()[::2] == [-0.01, -0.12]
@@ -71,13 +71,13 @@ def test_translators_and_classifiers_share_tables_each_with_its_metric_and_the_n
     both = [*runs, *write_results(tmp_path / "written", World(layers=3, heads=2, lams=("0.1",)))]
     metrics = {"told": {ACCURACY}, "written": {BLEU}}
     for name in ("pruning", "michel_table1", "michel_table2"):
-        table = gathered(name, [run for run in both if NEEDS[name].wants(run_of(run)[1])])
+        table = table_of_runs(name, [run for run in both if TABLES[name].need.wants(run_of(run)[1])])
         ours = table[~table["experiment"].str.startswith(PAPER)]
         assert {one: {*rows["metric"]} for one, rows in ours.groupby("experiment")} == metrics
-        alone = gathered(name, [run for run in runs if NEEDS[name].wants(run_of(run)[1])])
+        alone = table_of_runs(name, [run for run in runs if TABLES[name].need.wants(run_of(run)[1])])
         told = ours[ours["experiment"] == "told"].reset_index(drop=True)
         pd.testing.assert_frame_equal(told.astype(object), alone.astype(object))
-    layers = gathered("michel_table2", [run for run in both if run.parent.name == "baseline"])
+    layers = table_of_runs("michel_table2", [run for run in both if run.parent.name == "baseline"])
     assert layers[layers["attention"] == "enc_self"]["paper_layer"].tolist() == [0, 6, 11, 0, 3, 5]
 
 
@@ -97,8 +97,8 @@ def test_a_point_of_accuracy_is_noticed_though_too_few_examples_make_it_sure(cha
 
 def test_claims_about_classifiers_have_verdicts_of_their_own(runs: list[Path]) -> None:
     """Accuracy by importance is 92 - k^2 with k of four steps; the order by ablation is 4 k^2 behind."""
-    alone = gathered("michel_table1", runs)
-    table = gathered("claims", [run for run in runs if NEEDS["claims"].wants(run_of(run)[1])])
+    alone = table_of_runs("michel_table1", runs)
+    table = table_of_runs("claims", [run for run in runs if TABLES["claims"].need.wants(run_of(run)[1])])
     found = {row["claim"]: row for row in table.to_dict("records") if "test set itself" not in row["measure"]}
     assert found["40 % of the heads can be masked without a noticeable loss"]["ours"] == pytest.approx(0.25)
     lose = (alone["significant"] == 1) & (alone["score_change"] < 0)

@@ -11,12 +11,12 @@ import pytest
 from fake_results import RULES, World, table_of, write_results
 from heads.base.files import read_tsv
 from heads.base.names import ACCURACY, ATTENTIONS, BLEU
+from heads.tables.catalogue import TABLES
 from heads.tables.claims import CLAIMS, over_seeds, stated
 from heads.tables.claims_heads import AGREES, CONFIDENT, EXCEPTIONS, RELEVANCE_CLAIMS
 from heads.tables.claims_michel import MICHEL_CLAIMS
 from heads.tables.curves import NOT_SETTLED
 from heads.tables.evidence import DRAWS, gather, of_draws
-from heads.tables.needs import NEEDS
 from heads.tables.reading import RUN_COLUMNS, SCORED, Frames, load_reference, load_runs
 from heads.tables.seeds import with_spread
 from heads.tables.verdicts import TOO_FEW, TOO_WEAK, Finding, holds
@@ -45,7 +45,7 @@ def test_a_claim_holds_by_its_condition(finding: Finding, condition: str, limit:
 
 
 def test_every_claim_of_the_papers_is_tried_and_told_apart() -> None:
-    papers = stated(*map(load_reference, NEEDS["claims"].reference))
+    papers = stated(*map(load_reference, TABLES["claims"].need.reference))
     translators = papers[papers["metric"] == BLEU]
     assert sorted(translators["id"]) == sorted([*CLAIMS, *RELEVANCE_CLAIMS])
     assert {*papers.loc[papers["metric"] == ACCURACY, "id"]} < {*MICHEL_CLAIMS}
@@ -269,7 +269,7 @@ def test_the_claims_table_holds_the_number_its_interval_and_the_papers(
     rows: list[dict[str, str]], tmp_path: Path
 ) -> None:
     runs = write_results(tmp_path / "first", WORLD)
-    scores = load_runs(NEEDS["pruning"], runs)[SCORED].query("scope == 'all' and lam != '0' and seed == 1")
+    scores = load_runs(TABLES["pruning"].need, runs)[SCORED].query("scope == 'all' and lam != '0' and seed == 1")
     pruned, scratch = (scores[scores["kind"] == kind].set_index("lam")["score"] for kind in ("pruned", "scratch"))
     row = next(r for r in rows if r["seed"] == "1" and r["measure"] == "mean BLEU minus that from scratch")
     assert float(row["ours"]) == pytest.approx((pruned - scratch).mean(), rel=1e-3)

@@ -13,8 +13,8 @@ from matplotlib.axes import Axes
 from drawn_figures import draw
 from fake_results import World, write_results
 from heads.base.files import read_json, write_json, write_lines
+from heads.tables.catalogue import TABLES
 from heads.tables.curves import fall_of, scratch_curve_table, settled
-from heads.tables.needs import NEEDS
 from heads.tables.pruning import pruning_table
 from heads.tables.reading import Frames, load_reference, load_runs
 
@@ -49,7 +49,7 @@ def test_a_pair_is_settled_where_both_losses_had_levelled(ends: tuple[float | No
 
 def test_the_pruning_table_says_how_far_each_side_of_a_pair_had_come(tmp_path: Path) -> None:
     """Gates had 300 updates after 3000: a tenth of all is 330, and in the last 200 the loss fell from 1.5 to 0.995."""
-    need = NEEDS["pruning"]
+    need = TABLES["pruning"].need
     runs = write_results(tmp_path / "made", World(lams=("0.1",)))
     table = pruning_table(load_runs(need, runs), *map(load_reference, need.reference))
     rows = {(row["kind"], row["scope"], row["lam"]): row for row in table.to_dict("records")}
@@ -64,7 +64,7 @@ def test_the_pruning_table_says_how_far_each_side_of_a_pair_had_come(tmp_path: P
 
 
 def test_where_heads_were_cut_out_and_trained_on_it_is_that_training_which_settles_a_pair(tmp_path: Path) -> None:
-    need = NEEDS["pruning"]
+    need = TABLES["pruning"].need
     runs = write_results(tmp_path / "made", World(lams=("0.1", "0.3")))
     gates, scratch = (tmp_path / f"made/{kind}/all/lam-0.1/seed-1" for kind in ("gates", "scratch"))
     added = tmp_path / "made/selected/all/lam-0.1/seed-1"
@@ -83,7 +83,7 @@ def test_where_heads_were_cut_out_and_trained_on_it_is_that_training_which_settl
     assert pair["score_trained_on_minus_scratch"] == pytest.approx(95.5 - pair["score_scratch"])
 
 
-NEED = NEEDS["scratch_curve"]
+NEED = TABLES["scratch_curve"].need
 SCRATCH = [(100, 8.0, 0.0), (500, 2.0, 20.0), (900, 1.0, 31.0), (1000, 0.9, 30.0)]
 
 

@@ -12,9 +12,9 @@ from fake_labels import write_told
 from fake_results import World, table_of, write_results
 from heads.base.files import read_json, read_tsv, write_json, write_tsv
 from heads.base.names import ACCURACY, BLEU
+from heads.tables.catalogue import TABLES
 from heads.tables.claims import too_weak
-from heads.tables.gathering import gathered
-from heads.tables.needs import NEEDS
+from heads.tables.gathering import table_of_runs
 from heads.tables.reading import SCORED, load_reference
 from heads.tables.verdicts import TOO_WEAK
 
@@ -90,7 +90,7 @@ def test_a_classifier_that_always_says_the_likeliest_label_loses_nothing_and_sho
     for run in runs:
         if (run / "accuracy.json").exists():
             write_json(run / "accuracy.json", {**read_json(run / "accuracy.json"), "accuracy": accuracy})
-    found = verdicts_of(gathered("claims", runs).to_dict("records"), "michel_nli_claims.csv")
+    found = verdicts_of(table_of_runs("claims", runs).to_dict("records"), "michel_nli_claims.csv")
     assert {name: found[name] for name in LITTLE} == dict.fromkeys(LITTLE, said)
     assert found["importance_over_ablation"] != TOO_WEAK != found["faster_in_larger_batches"]
 
@@ -105,8 +105,8 @@ def test_a_translator_of_hardly_any_bleu_answers_no_claim_about_losing_little(
         if (run / "bleu.json").exists():
             own = {"bleu": bleu} if copied is None else {"bleu": bleu, "copied_bleu": copied}
             write_json(run / "bleu.json", {**read_json(run / "bleu.json"), **own})
-    rows = table_of("claims", [run for run in runs if NEEDS["claims"].inputs([f"x/{run.relative_to(tmp_path)}"])])
-    for reference in NEEDS["claims"].reference:
+    rows = table_of("claims", [run for run in runs if TABLES["claims"].need.inputs([f"x/{run.relative_to(tmp_path)}"])])
+    for reference in TABLES["claims"].need.reference:
         floor = load_reference(reference).set_index("id")["floor"]
         for identity, said in verdicts_of(rows, reference).items():
             assert (said == TOO_WEAK) == (weak and floor[identity] == "yes" and bool(said)), identity
@@ -116,7 +116,7 @@ def test_a_translator_of_hardly_any_bleu_answers_no_claim_about_losing_little(
 
 
 def test_only_claims_that_a_model_without_anything_to_lose_would_meet_have_a_floor() -> None:
-    for name in NEEDS["claims"].reference:
+    for name in TABLES["claims"].need.reference:
         rows = load_reference(name)
         assert set(rows["floor"]) <= {"yes", "no"}
         for row in rows[rows["floor"] == "yes"].to_dict("records"):

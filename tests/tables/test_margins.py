@@ -7,13 +7,13 @@ import pytest
 
 from fake_results import World, table_of, write_results
 from heads.__main__ import main
+from heads.tables.catalogue import TABLES
 from heads.tables.claims import stated
-from heads.tables.needs import NEEDS
 from heads.tables.reading import load_reference
 from heads.tables.verdicts import Finding, holds
 
-PAPERS = pd.concat([load_reference(name) for name in NEEDS["claims"].reference]).fillna({"corpus": ""})
-DECIDED = stated(*map(load_reference, NEEDS["claims"].reference)).assign(file=PAPERS["margin"].to_numpy())
+PAPERS = pd.concat([load_reference(name) for name in TABLES["claims"].need.reference]).fillna({"corpus": ""})
+DECIDED = stated(*map(load_reference, TABLES["claims"].need.reference)).assign(file=PAPERS["margin"].to_numpy())
 WITH_MARGIN = {
     *("rarest", "two_rarest", "two_rarest_wmt"),
     *("encoder_10_of_48", "encoder_10_of_48_control", "encoder_5_of_48", "encoder_4_of_48", "all_58_of_144"),

@@ -10,8 +10,8 @@ import pytest
 from fake_results import World, table_of, take_trees, write_results
 from heads.base.files import read_tsv
 from heads.base.names import SCOPES
+from heads.tables.catalogue import TABLES
 from heads.tables.measures import correlate, rank_correlation
-from heads.tables.needs import NEEDS
 from made_evidence import heads_frame
 
 
@@ -86,7 +86,7 @@ def test_without_trees_all_but_the_roles_is_measured(tmp_path: Path) -> None:
     runs = write_results(tmp_path / "treeless", World(lams=("0.1",), scratch=False))
     for path in runs:
         (path / "roles.tsv").unlink(missing_ok=True)
-    need = NEEDS["measures"]
+    need = TABLES["measures"].need
     assert not any("roles" in path for path in need.inputs([str(run) for run in runs], need.optional))
     rows = table_of("measures", runs)
     assert {row["syntactic_gain"] for row in rows} == {""} and all(row["confidence"] for row in rows)

@@ -13,10 +13,9 @@ from fake_results import World, table_of, write_results
 from heads.analysis.speed import COLUMNS
 from heads.base.files import read_tsv, write_tsv
 from heads.base.names import ATTENTIONS, BLEU
-from heads.figures.needs import NEEDS
 from heads.figures.style import TYPE_COLOURS
+from heads.tables.catalogue import FIGURES, TABLES
 from heads.tables.michel import checkpoints_table, heads_table, layers_table
-from heads.tables.needs import NEEDS as TABLE_NEEDS
 from heads.tables.reading import MATTHEWS, load_reference, load_runs
 
 WORLD = World(layers=3, heads=4, lams=("0.01",), seeds=(1, 2))
@@ -133,7 +132,7 @@ def test_the_papers_moments_are_those_of_its_figure() -> None:
 
 
 def test_the_bars_of_the_first_figure_hold_every_head_once(runs: list[Path]) -> None:
-    frames = load_runs(NEEDS["michel_fig1"], runs)
+    frames = load_runs(FIGURES["michel_fig1"].need, runs)
     axes = draw("michel_fig1", frames).axes
     heights = [sum(bar.get_height() for bar in each.patches) for each in axes]  # type: ignore[attr-defined]
     dark = [
@@ -153,7 +152,7 @@ def test_the_bars_of_the_first_figure_hold_every_head_once(runs: list[Path]) -> 
 
 
 def test_the_second_figure_tells_the_correlation_of_what_it_shows(runs: list[Path]) -> None:
-    frames = load_runs(NEEDS["michel_fig2"], runs)
+    frames = load_runs(FIGURES["michel_fig2"].need, runs)
     axes = draw("michel_fig2", frames).axes
     drawn = [np.concatenate([np.asarray(line.get_xydata()) for line in each.lines[:3]]) for each in axes]
     titles = [each.get_title(loc="left") for each in axes]
@@ -195,7 +194,7 @@ def test_every_order_and_form_of_importance_is_drawn_under_its_own_name(runs: li
 
 
 def test_random_orders_are_a_mean_within_the_best_and_the_worst_of_them(runs: list[Path]) -> None:
-    frames = load_runs(NEEDS["michel_fig3"], runs[:1])
+    frames = load_runs(FIGURES["michel_fig3"].need, runs[:1])
     curve = frames["masking_curve.tsv"]
     first = curve[curve["order"] == "random-1"]
     other = first.assign(order="random-2", score=first["score"] + 2 * first["masked"])
@@ -227,8 +226,8 @@ def test_a_moment_without_any_bleu_has_no_share_of_it(runs: list[Path]) -> None:
 
 
 def test_every_item_of_the_paper_has_a_name_with_its_number() -> None:
-    assert {"michel_layers", *(f"michel_fig{number}" for number in range(1, 6))} <= set(NEEDS)
-    assert {"michel_table1", "michel_table2", "michel_masking_curve", "michel_checkpoints"} <= set(TABLE_NEEDS)
+    assert {"michel_layers", *(f"michel_fig{number}" for number in range(1, 6))} <= set(FIGURES)
+    assert {"michel_table1", "michel_table2", "michel_masking_curve", "michel_checkpoints"} <= set(TABLES)
 
 
 def test_the_table_puts_the_papers_row_of_the_same_batch_size_beside_ours(tmp_path: Path) -> None:

@@ -12,8 +12,8 @@ import pytest
 from fake_results import World, table_of, write_results
 from heads.base.files import read_tsv, write_tsv
 from heads.base.names import ATTENTIONS, BLEU
+from heads.tables.catalogue import MICHEL, TABLES
 from heads.tables.claims_michel import MICHEL_CLAIMS, share, tail
-from heads.tables.needs import MICHEL, NEEDS
 from heads.tables.reading import COLUMNS, Frames, frame_of, load_reference
 from heads.tables.verdicts import Finding, holds
 
@@ -307,7 +307,7 @@ def test_the_table_of_claims_asks_each_experiment_and_seed_by_its_own_files(tmp_
     first = write_results(tmp_path / "first", World(layers=2, heads=3, lams=("0.1",), seeds=(1, 2)))
     second = write_results(tmp_path / "second", World(layers=2, heads=3, lams=("0.1",)))
     for path in second:
-        for name in NEEDS["claims"].optional:
+        for name in TABLES["claims"].need.optional:
             (path / name).unlink(missing_ok=True)
     (lasting,) = (path for path in first if path.parts[-2:] == ("baseline", "seed-2"))
     rows = read_tsv(lasting / "layers_to_one.tsv")

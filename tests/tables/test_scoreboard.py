@@ -7,10 +7,10 @@ import pytest
 
 from fake_results import World, table_of, write_results
 from heads.figures.scoreboard import LOOKS, figure_of
+from heads.tables.catalogue import TABLES
 from heads.tables.claims import FOUND, board_of, stated, with_other_readings
 from heads.tables.claims_heads import RELEVANCE_CLAIMS
 from heads.tables.labels import is_shown, side_by_side
-from heads.tables.needs import NEEDS
 from heads.tables.reading import load_reference
 
 SEVERAL, ONE = "regains", "demo"
@@ -29,7 +29,7 @@ def tables(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[dict[str,
 def test_the_scoreboard_has_a_row_a_claim_and_the_papers_number_before_ours(
     tables: dict[str, list[dict[str, str]]],
 ) -> None:
-    board, papers = tables["scoreboard"], stated(*map(load_reference, NEEDS["scoreboard"].reference))
+    board, papers = tables["scoreboard"], stated(*map(load_reference, TABLES["scoreboard"].need.reference))
     papers = papers[papers["metric"] == "bleu"]
     assert [row["measure"] for row in board] == papers["measure"].tolist() and len(board) > 50
     for row, paper in zip(board, papers.to_dict("records"), strict=True):
@@ -79,7 +79,7 @@ def test_relevance_by_other_rules_than_the_papers_is_not_measured_and_the_pictur
     found = pd.DataFrame(tables["claims"])
     lacking = (found["experiment"] == ONE) & found["rule"].str.startswith("plain")
     assert lacking.any()
-    board = board_of(found[~lacking], *map(load_reference, NEEDS["scoreboard"].reference))
+    board = board_of(found[~lacking], *map(load_reference, TABLES["scoreboard"].need.reference))
     about = board["rule"] != ""
     assert (board.loc[about, f"verdict_{ONE}"] == "").all() and board.loc[about, f"ours_{ONE}"].isna().all()
     assert (board.loc[about, f"verdict_{SEVERAL}"] != "").any() and (board.loc[~about, f"verdict_{ONE}"] != "").any()
@@ -87,7 +87,7 @@ def test_relevance_by_other_rules_than_the_papers_is_not_measured_and_the_pictur
 
 
 def test_names_for_a_picture_are_short_and_tell_rows_apart_together_with_the_measure() -> None:
-    papers = pd.concat([load_reference(name) for name in NEEDS["scoreboard"].reference])
+    papers = pd.concat([load_reference(name) for name in TABLES["scoreboard"].need.reference])
     assert papers["name"].str.len().between(5, 58).all() and papers["topic"].str.len().between(5, 52).all()
     # Rows of a topic are adjacent, so that a figure can name it once.
     topics = papers["study"] + papers["topic"]

@@ -12,10 +12,10 @@ from drawn_figures import draw
 from fake_results import World, write_results
 from heads.base.files import read_tsv
 from heads.base.names import TRANSLATION
+from heads.base.runs import run_of
 from heads.figures.style import mean_line, seed_note, styled
-from heads.tables.gathering import KEYS, TABLES, write_frame
-from heads.tables.needs import NEEDS as TABLE_NEEDS
-from heads.tables.reading import load_reference, load_runs
+from heads.tables.catalogue import TABLES
+from heads.tables.gathering import table_of_runs, write_frame
 from heads.tables.seeds import with_spread
 
 KEY = ("experiment", "lam")
@@ -61,12 +61,12 @@ def test_rows_that_the_keys_do_not_tell_apart_are_refused() -> None:
 def test_every_table_but_those_of_single_heads_tells_the_spread(tmp_path: Path) -> None:
     runs = write_results(tmp_path / "x", World(lams=("0.1",), seeds=(3, 5)))
     # Claims, whose means have verdicts of their own: test_claims.py and test_scoreboard.py.
-    assert set(TABLES) - set(KEYS) == {
+    assert {name for name, table in TABLES.items() if not table.keys} == {
         *("measures", "role_drift", "cross_attention", "michel_table1", "claims", "scoreboard"),
     }
-    for name, keys in ((name, keys) for name, keys in KEYS.items() if TRANSLATION in TABLE_NEEDS[name].tasks):
-        frame = TABLES[name](load_runs(TABLE_NEEDS[name], runs), *map(load_reference, TABLE_NEEDS[name].reference))
-        groups = with_spread(frame, keys).groupby(list(keys), dropna=False)["seed"].agg(list)
+    for name in (name for name, table in TABLES.items() if table.keys and TRANSLATION in table.need.tasks):
+        frame = table_of_runs(name, [run for run in runs if TABLES[name].need.wants(run_of(run)[1])])
+        groups = frame.groupby(list(TABLES[name].keys), dropna=False)["seed"].agg(list)
         assert all(seeds == [3, 5, "mean", "sd"] for seeds in groups), name
 
 

@@ -15,10 +15,10 @@ from heads.__main__ import main
 from heads.analysis.choices import choices_of, masked_rows
 from heads.base.files import read_tsv, write_json, write_lines, write_text
 from heads.base.targets import Target
-from heads.figures.needs import NEEDS
 from heads.figures.selection import verdict
 from heads.model.sublayers import Gates
 from heads.model.transformer import Transformer
+from heads.tables.catalogue import FIGURES
 from heads.tables.reading import load_runs
 from heads.tables.selection import method_of, selection_table
 from heads.tables.verdicts import t_quantile
@@ -34,7 +34,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 
 @pytest.fixture(scope="module")
 def table(runs: list[Path]) -> pd.DataFrame:
-    return selection_table(load_runs(NEEDS["selection"], runs))
+    return selection_table(load_runs(FIGURES["selection"].need, runs))
 
 
 def only(table: pd.DataFrame, target: str, treatment: str) -> pd.Series:
@@ -157,7 +157,7 @@ def test_the_sentence_gives_each_method_its_difference_from_the_mean_of_the_draw
 def test_results_from_before_there_were_stratified_draws_are_read_and_their_columns_stay_empty(
     runs: list[Path],
 ) -> None:
-    frames = dict(load_runs(NEEDS["selection"], runs))
+    frames = dict(load_runs(FIGURES["selection"].need, runs))
     for name, column in (("masked.tsv", "target"), ("compared.tsv", "run")):
         frames[name] = frames[name][~frames[name][column].str.contains("stratified")]
     table = selection_table(frames)

@@ -10,7 +10,7 @@ import pytest
 from fake_results import World, write_results
 from heads.base.names import ATTENTIONS, SCOPES
 from heads.tables import pruning
-from heads.tables.needs import NEEDS
+from heads.tables.catalogue import TABLES
 from heads.tables.reading import RUN_COLUMNS, Frames, load_runs
 
 LAMS = ("0.002", "0.01", "0.05")
@@ -19,7 +19,7 @@ LAMS = ("0.002", "0.01", "0.05")
 @pytest.fixture
 def frames(tmp_path: Path) -> Frames:
     world = World(layers=2, heads=4, lams=LAMS, seeds=(3, 5))
-    return load_runs(NEEDS["spare"], write_results(tmp_path / "x", world))
+    return load_runs(TABLES["spare"].need, write_results(tmp_path / "x", world))
 
 
 def given(monkeypatch: pytest.MonkeyPatch, scores: dict[tuple[str, str], list[float]], other: list[float]) -> None:

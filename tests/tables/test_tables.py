@@ -10,9 +10,9 @@ from safetensors.numpy import save_file
 from fake_results import World, table_of, write_results
 from heads.base.files import UserError, read_json, write_json, write_lines, write_tsv
 from heads.base.names import TRANSLATION
+from heads.tables.catalogue import TABLES
 from heads.tables.corpus import corpus_table
 from heads.tables.gathering import write_frame
-from heads.tables.needs import NEEDS
 from heads.tables.reading import REFERENCE, SCORED, frame_of, load_reference, load_runs
 from heads.tables.roles import function_of
 
@@ -52,7 +52,7 @@ def test_every_number_of_the_papers_says_where_it_was_read() -> None:
 
 
 def test_the_inputs_that_a_table_names_are_all_that_it_reads(runs: list[Path]) -> None:
-    for name, need in ((name, need) for name, need in NEEDS.items() if TRANSLATION in need.tasks):
+    for name, need in ((name, table.need) for name, table in TABLES.items() if TRANSLATION in table.need.tasks):
         without = ["ablation.out_of_domain.tsv", "accuracy.json", "cosine.json"]
         inputs = need.inputs([str(run) for run in runs], without)
         read = {SCORED if path.endswith("bleu.json") else Path(path).name for path in inputs}
@@ -128,10 +128,10 @@ def test_numbers_are_written_with_the_decimals_of_their_kind(tmp_path: Path) -> 
 
 def test_a_missing_or_damaged_file_is_named(runs: list[Path], tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"baseline/seed-7/roles.tsv does not exist"):
-        load_runs(NEEDS["dependencies"], [runs[0].parent / "seed-7"])
+        load_runs(TABLES["dependencies"].need, [runs[0].parent / "seed-7"])
     with pytest.raises(UserError, match=r"not the folder of a run|does not end"):
-        load_runs(NEEDS["roles"], [tmp_path / "a/b/c/d/e"])
+        load_runs(TABLES["roles"].need, [tmp_path / "a/b/c/d/e"])
     broken = tmp_path / "x/baseline/seed-1/roles.tsv"
     write_lines(broken, ["layer\thead", "0\t1"])
     with pytest.raises(UserError, match=r"roles.tsv is not as expected"):
-        load_runs(NEEDS["dependencies"], [broken.parent])
+        load_runs(TABLES["dependencies"].need, [broken.parent])

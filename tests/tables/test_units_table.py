@@ -7,7 +7,7 @@ import pytest
 
 from heads.base.runs import Run
 from heads.model.shape import ModelShape
-from heads.tables.needs import NEEDS
+from heads.tables.catalogue import TABLES
 from heads.tables.reading import RunContent, RunFiles, frames_of
 from heads.tables.units import units_table
 
@@ -31,7 +31,7 @@ def test_heads_and_units_that_are_left_stand_beside_the_scores_of_the_same_scope
         run("pruned/everything/keep-9-8/seed-1", tiny_shape(live_heads=HEADS, live_units=units), 27.0),
         run("pruned/all/lam-0.5/seed-1", tiny_shape(live_heads=HEADS), 1.0),
     ]
-    rows = units_table(frames_of(NEEDS["units"], runs)).to_dict("records")
+    rows = units_table(frames_of(TABLES["units"].need, runs)).to_dict("records")
     assert [(row["kind"], row["scope"], row["lam"], row["keep"]) for row in rows] == [
         ("baseline", "", "", ""),
         *(("pruned", "feedforward", lam, "") for lam in ("0", "0.5")),

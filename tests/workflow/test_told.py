@@ -10,9 +10,7 @@ from checkouts import ROOT, TINY, checkout, snakemake
 from explored_page import data_of
 from heads.base.files import read_json, read_lines, read_tsv
 from heads.base.names import CLASSIFICATION
-from heads.figures.needs import ACROSS, ANIMATED
-from heads.figures.needs import NEEDS as FIGURES
-from heads.tables.needs import NEEDS as TABLES
+from heads.tables.catalogue import FIGURES, TABLES
 
 TOLD = ROOT / "tests/workflow/told.yaml"
 
@@ -28,13 +26,13 @@ def told_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_an_experiment_that_classifies_makes_every_table_and_figure_of_its_task_and_no_other(told_run: Path) -> None:
     tables = {path.name for path in (told_run / "results/tables").glob("*.tsv")}
-    of_task = {name for name, need in TABLES.items() if CLASSIFICATION in need.tasks}
+    of_task = {name for name, table in TABLES.items() if CLASSIFICATION in table.need.tasks}
     assert tables == {f"table_{name}.tsv" for name in (*of_task, "corpus")}
     figures = {path.name for path in (told_run / "results/figures/told").glob("*.*")}
-    drawn = {name for name, need in FIGURES.items() if CLASSIFICATION in need.tasks and name not in ACROSS}
-    endings = {name: ("pdf", "png", *(["gif"] if name in ANIMATED else [])) for name in drawn}
+    drawn = {name for name, one in FIGURES.items() if CLASSIFICATION in one.need.tasks and not one.across}
+    endings = {name: ("pdf", "png", *(["gif"] if FIGURES[name].animation else [])) for name in drawn}
     assert figures == {f"{name}.{ending}" for name in drawn for ending in endings[name]}
-    assert all((told_run / f"results/figures/{name}.pdf").exists() for name in ACROSS)
+    assert all((told_run / f"results/figures/{name}.pdf").exists() for name, one in FIGURES.items() if one.across)
     assert (told_run / "results/explore.html").exists()
 
 

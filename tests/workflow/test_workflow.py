@@ -20,14 +20,13 @@ from heads.base.names import TRANSLATION
 from heads.base.packaged import place_of
 from heads.config.corpus_entries import local_files_of
 from heads.config.settings import merged, resolve
-from heads.figures.needs import ACROSS, ANIMATED
-from heads.figures.needs import NEEDS as ALL_FIGURES
-from heads.tables.needs import NEEDS as ALL_TABLES
+from heads.tables.catalogue import FIGURES as ALL_FIGURES
+from heads.tables.catalogue import TABLES as ALL_TABLES
 from warm_python import warm_python
 
 # For models that translate, as in the tiny experiment; others are in test_told.py.
-TABLES = [name for name, need in ALL_TABLES.items() if TRANSLATION in need.tasks]
-FIGURES = [name for name, need in ALL_FIGURES.items() if TRANSLATION in need.tasks]
+TABLES = [name for name, table in ALL_TABLES.items() if TRANSLATION in table.need.tasks]
+FIGURES = {name: figure for name, figure in ALL_FIGURES.items() if TRANSLATION in figure.need.tasks}
 
 ONE_MORE = TINY.read_text(encoding="utf-8").replace("all: [50]", "all: [0.002, 50]")
 
@@ -99,9 +98,10 @@ def test_every_experiment_can_be_planned(fresh: Path, alone: str) -> None:
 def test_the_tiny_experiment_makes_every_table_and_every_figure(tiny_run: Path) -> None:
     made = {path.relative_to(tiny_run / "results").as_posix() for path in (tiny_run / "results").rglob("*")}
     assert {f"tables/table_{name}.tsv" for name in [*TABLES, "corpus", "parser"]} <= made
-    endings = [(name, ending) for name in FIGURES for ending in ("pdf", "png", *(["gif"] if name in ANIMATED else []))]
-    folders = {name: "figures" if name in ACROSS else "figures/tiny" for name, _ in endings}
-    assert {f"{folders[name]}/{name}.{ending}" for name, ending in endings} <= made
+    for name, figure in FIGURES.items():
+        folder = "figures" if figure.across else "figures/tiny"
+        endings = ("pdf", "png", *(["gif"] if figure.animation else []))
+        assert {f"{folder}/{name}.{ending}" for ending in endings} <= made
     assert "explore.html" in made
 
 

@@ -18,7 +18,7 @@ from heads.base import names
 from heads.base.executors import check_executor
 from heads.base.files import UserError
 from heads.base.modules import reached
-from heads.base.runs import SCORED
+from heads.base.runs import SCORED_RUN
 from heads.base.targets import ANY, COUNT, GATED, Target
 from heads.config.checks import check_target
 from heads.config.plan import Plan
@@ -42,9 +42,13 @@ COMPUTING = (
 )
 
 
-def code_of(stage):
-    """The modules that a stage computes with, so that its rule reruns if one is edited; trainings list none."""
-    return [f"{CODE}/{name.replace('.', '/')}.py" for name in reached(f"cli.{stage}", COMPUTING)]
+def code_of(stage, *functions):
+    """The modules that a stage computes with, so that its rule reruns if one is edited; trainings list none.
+
+    functions: those that the stage calls by name, such as `tables.units.units_table`.
+    """
+    modules = [f"cli.{stage}", *(name.rpartition(".")[0] for name in functions)]
+    return [f"{CODE}/{name.replace('.', '/')}.py" for name in reached(modules, COMPUTING)]
 
 
 # The priority of long jobs, except trainings, and of the jobs they wait for: left for the end, one of them would keep a
@@ -114,7 +118,7 @@ wildcard_constraints:
     choice=ANY,
     seed=COUNT,
     trees="|".join(names.PARSED_TREES),
-    run=SCORED,
+    run=SCORED_RUN,
 
 
 IMPORTED = any_of(PLAN.imported())
@@ -137,7 +141,7 @@ def corpus_file(name):
     return lambda wildcards: f"{PLAN.corpus_of(wildcards.experiment)}/{name.format(**dict(wildcards.items()))}"
 
 
-class There:
+class ExistingFiles:
     """Files that a corpus names; if one is missing, iterating over them raises an error of one sentence.
 
     Snakemake would add a traceback to an error raised by the input function itself.
@@ -153,11 +157,13 @@ class There:
 
 
 def there(files, made):
-    """Input function: files that a corpus names, as `There`; if `made` exists, they may be missing."""
+    """Input function: files that a corpus names, as `ExistingFiles`; if `made` exists, they may be missing."""
 
     def asked(wildcards):
         paths = files(wildcards)
-        return paths if Path(made.format(**dict(wildcards.items()))).exists() else There(wildcards.corpus, paths)
+        return (
+            paths if Path(made.format(**dict(wildcards.items()))).exists() else ExistingFiles(wildcards.corpus, paths)
+        )
 
     return asked
 

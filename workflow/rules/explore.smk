@@ -1,14 +1,16 @@
 # An interactive page of all experiments that `run` names.
 from heads.explore.needs import EXPLORED, PICTURES, TABLES
 
-DRAWN = {e: [name for name in PICTURES if PLAN.runs_read(FIGURE_NEEDS[name], [e])] for e in RUN}
+DRAWN = {e: [name for name in PICTURES if PLAN.runs_read(catalogue.FIGURES[name].need, [e])] for e in RUN}
 
 
 rule explore:
     """One HTML file with heads, attention, gates, models and claims, which opens with a double click."""
     input:
         runs=PLAN.inputs_read(EXPLORED, RUN),
-        tables=[f"results/tables/table_{name}.tsv" for name in TABLES if PLAN.runs_read(TABLE_NEEDS[name], RUN)],
+        tables=[
+            f"results/tables/table_{name}.tsv" for name in TABLES if PLAN.runs_read(catalogue.TABLES[name].need, RUN)
+        ],
         figures=sorted(
             {
                 f"results/figures/{name}.png" if name in ACROSS else f"results/figures/{e}/{name}.png"

@@ -1,12 +1,12 @@
 # Figures arranged as in the papers, as PDF and PNG, of one experiment each or of all together.
-from heads.figures.needs import ACROSS, ANIMATED, FROM_SETTINGS
-from heads.figures.needs import NEEDS as FIGURE_NEEDS
-
 FIGURES = "results/figures/{experiment}"
 DRAWN_BY = {
     "style": f"{HERE}/report/style.mplstyle",
-    "code": code_of("figure"),
+    "code": lambda w: code_of("figure", catalogue.FIGURES[w.name].function),
+    "reference": lambda w: [f"{REFERENCE}/{name}" for name in catalogue.FIGURES[w.name].need.reference],
 }
+ACROSS = [name for name, figure in catalogue.FIGURES.items() if figure.across]
+ANIMATED = [name for name, figure in catalogue.FIGURES.items() if figure.animation]
 
 
 rule figures:
@@ -15,14 +15,14 @@ rule figures:
         [
             f"results/figures/{e}/{name}.{ending}"
             for e in RUN
-            for name, need in FIGURE_NEEDS.items()
-            if name not in ACROSS and PLAN.runs_read(need, [e])
+            for name, figure in catalogue.FIGURES.items()
+            if name not in ACROSS and PLAN.runs_read(figure.need, [e])
             for ending in ("pdf", "png", *(["gif"] if name in ANIMATED else []))
         ],
         [
             f"results/figures/{name}.{ending}"
             for name in ACROSS
-            if PLAN.runs_read(FIGURE_NEEDS[name], RUN)
+            if PLAN.runs_read(catalogue.FIGURES[name].need, RUN)
             for ending in ("pdf", "png")
         ],
 
@@ -31,13 +31,12 @@ rule figure:
     """Draw one figure of one experiment."""
     input:
         **DRAWN_BY,
-        runs=lambda w: PLAN.inputs_asked(w.name, FIGURE_NEEDS[w.name], [w.experiment]),
-        reference=lambda w: [f"{REFERENCE}/{name}" for name in FIGURE_NEEDS[w.name].reference],
+        runs=lambda w: PLAN.inputs_asked(w.name, catalogue.FIGURES[w.name].need, [w.experiment]),
     output:
         pdf=f"{FIGURES}/{{name}}.pdf",
         png=report(
             f"{FIGURES}/{{name}}.png",
-            caption="../report/figures.rst",
+            caption="../report/captions.rst",
             category="Figures: {experiment}",
             labels={"figure": "{name}"},
         ),
@@ -46,15 +45,15 @@ rule figure:
     benchmark:
         f"{FIGURES}/bench/{{name}}.tsv"
     wildcard_constraints:
-        name="|".join(name for name in FIGURE_NEEDS if name not in (*ANIMATED, *ACROSS)),
+        name="|".join(name for name in catalogue.FIGURES if name not in (*ANIMATED, *ACROSS)),
     conda:
         "../../envs/plots.yaml"
     resources:
         mem_mb=growing(2000),
         runtime=growing(10),
     params:
-        runs=lambda w: PLAN.runs_read(FIGURE_NEEDS[w.name], [w.experiment]),
-        gates=lambda w: gates_of([w.experiment]) if w.name in FROM_SETTINGS else [],
+        runs=lambda w: PLAN.runs_read(catalogue.FIGURES[w.name].need, [w.experiment]),
+        gates=lambda w: gates_of([w.experiment]) if catalogue.FIGURES[w.name].gates else [],
         compared=[],
         gif=[],
     shell:
@@ -67,13 +66,12 @@ use rule figure as figure_across with:
     """Draw one figure of all experiments that `run` names."""
     input:
         **DRAWN_BY,
-        runs=lambda w: PLAN.inputs_asked(w.name, FIGURE_NEEDS[w.name], RUN),
-        reference=lambda w: [f"{REFERENCE}/{name}" for name in FIGURE_NEEDS[w.name].reference],
+        runs=lambda w: PLAN.inputs_asked(w.name, catalogue.FIGURES[w.name].need, RUN),
     output:
         pdf="results/figures/{name}.pdf",
         png=report(
             "results/figures/{name}.png",
-            caption="../report/figures.rst",
+            caption="../report/captions.rst",
             category="Figures of all experiments",
             labels={"figure": "{name}"},
         ),
@@ -84,27 +82,27 @@ use rule figure as figure_across with:
     wildcard_constraints:
         name="|".join(ACROSS),
     params:
-        runs=lambda w: PLAN.runs_read(FIGURE_NEEDS[w.name], RUN),
+        runs=lambda w: PLAN.runs_read(catalogue.FIGURES[w.name].need, RUN),
         gates=[],
-        compared=lambda w: COMPARED if w.name in AGAINST_CORPORA else [],
+        compared=lambda w: COMPARED if catalogue.FIGURES[w.name].need is catalogue.CLAIMS else [],
 
 
 use rule figure as animation with:
     """Draw a figure that has an animation: stills as PDF and PNG, and the animation."""
     input:
         **DRAWN_BY,
-        runs=lambda w: PLAN.inputs_asked(w.name, FIGURE_NEEDS[w.name], [w.experiment]),
+        runs=lambda w: PLAN.inputs_asked(w.name, catalogue.FIGURES[w.name].need, [w.experiment]),
     output:
         pdf=f"{FIGURES}/{{name}}.pdf",
         png=report(
             f"{FIGURES}/{{name}}.png",
-            caption="../report/figures.rst",
+            caption="../report/captions.rst",
             category="Figures: {experiment}",
             labels={"figure": "{name}"},
         ),
         gif=report(
             f"{FIGURES}/{{name}}.gif",
-            caption="../report/figures.rst",
+            caption="../report/captions.rst",
             category="Figures: {experiment}",
             labels={"figure": "{name}, moving"},
         ),

@@ -1,7 +1,6 @@
 # Tables of all experiments that `run` names, with the papers' numbers beside ours.
 from heads.config.corpus_entries import compared_with
-from heads.tables.needs import AGAINST_CORPORA, CORPUS_FILES
-from heads.tables.needs import NEEDS as TABLE_NEEDS
+from heads.tables import catalogue
 
 COMPARED = compared_with({e: PLAN.corpora[PLAN.experiments[e]["corpus"]] for e in RUN})
 
@@ -12,7 +11,7 @@ rule tables:
         expand(
             "results/tables/table_{name}.tsv",
             name=[
-                *(name for name, need in TABLE_NEEDS.items() if PLAN.runs_read(need, RUN)),
+                *(name for name, table in catalogue.TABLES.items() if PLAN.runs_read(table.need, RUN)),
                 "corpus",
                 *(["parser"] if PLAN.with_scored_parser(RUN) else []),
             ],
@@ -22,13 +21,13 @@ rule tables:
 rule table:
     """Gather one table from the runs of all experiments."""
     input:
-        runs=lambda w: PLAN.inputs_asked(f"table_{w.name}", TABLE_NEEDS[w.name], RUN),
-        reference=lambda w: [f"{REFERENCE}/{name}" for name in TABLE_NEEDS[w.name].reference],
-        code=code_of("table"),
+        runs=lambda w: PLAN.inputs_asked(f"table_{w.name}", catalogue.TABLES[w.name].need, RUN),
+        reference=lambda w: [f"{REFERENCE}/{name}" for name in catalogue.TABLES[w.name].need.reference],
+        code=lambda w: code_of("table", catalogue.TABLES[w.name].function),
     output:
         report(
             "results/tables/table_{name}.tsv",
-            caption="../report/tables.rst",
+            caption="../report/captions.rst",
             category="Tables",
             labels={"table": "{name}"},
         ),
@@ -37,15 +36,15 @@ rule table:
     benchmark:
         "results/tables/bench/{name}.tsv"
     wildcard_constraints:
-        name="|".join(TABLE_NEEDS),
+        name="|".join(catalogue.TABLES),
     conda:
         "../../envs/plots.yaml"
     resources:
         mem_mb=growing(2000),
         runtime=growing(10),
     params:
-        runs=lambda w: PLAN.runs_read(TABLE_NEEDS[w.name], RUN),
-        compared=lambda w: COMPARED if w.name in AGAINST_CORPORA else [],
+        runs=lambda w: PLAN.runs_read(catalogue.TABLES[w.name].need, RUN),
+        compared=lambda w: COMPARED if catalogue.TABLES[w.name].need is catalogue.CLAIMS else [],
     shell:
         "python -m heads table --name {wildcards.name} --runs {params.runs:q} --compared-with {params.compared:q}"
         " --out {output:q} > {log:q} 2>&1"
@@ -57,17 +56,17 @@ rule corpus_table:
         text=lambda w: [
             f"{PLAN.corpus_of(e)}/{name.format(split=split)}"
             for e in RUN
-            for name in CORPUS_FILES["corpus"]
+            for name in catalogue.CORPUS_FILES["corpus"]
             for split in names.SPLITS
         ],
         bpe=lambda w: [
             f"results/{e}/bpe/{name.format(split=split)}"
             for e in RUN
-            for name in CORPUS_FILES["bpe"]
+            for name in catalogue.CORPUS_FILES["bpe"]
             for split in names.SPLITS
         ],
         reference=f"{REFERENCE}/voita_data.csv",
-        code=rules.table.input.code,
+        code=code_of("table"),
     output:
         report(
             "results/tables/table_corpus.tsv",
@@ -97,7 +96,7 @@ rule parser_table:
     input:
         gold=[PLAN.gold_trees(e) for e in PLAN.with_scored_parser(RUN)],
         parsed=[f"results/{e}/parser/stanza.conllu" for e in PLAN.with_scored_parser(RUN)],
-        code=rules.table.input.code,
+        code=code_of("table"),
     output:
         report(
             "results/tables/table_parser.tsv",

@@ -116,7 +116,7 @@ def classified(
     prefixes: of this model and these examples, if they are read under many gates.
     """
     found = [""] * limit
-    for members, states in summed_up(model, examples, device, batch_tokens, limit, gates, prefixes):
+    for members, states in pooled_states(model, examples, device, batch_tokens, limit, gates, prefixes):
         for member, place in zip(members, model.projection(states)[:, 0].argmax(-1).tolist(), strict=True):
             found[member] = labels.words[place]
     return found
@@ -134,12 +134,12 @@ def vectors(
 ) -> list[NDArray[np.float32]]:
     """The vector [D] of each of the first `limit` examples; as `classified`."""
     found: dict[int, NDArray[np.float32]] = {}
-    for members, states in summed_up(model, examples, device, VECTORS_BATCH_TOKENS, limit, gates, prefixes):
+    for members, states in pooled_states(model, examples, device, VECTORS_BATCH_TOKENS, limit, gates, prefixes):
         found |= zip(members.tolist(), states[:, 0].float().cpu().numpy(), strict=True)
     return [found[member] for member in range(len(found))]
 
 
-def summed_up(
+def pooled_states(
     model: Encoder,
     examples: Tokens,
     device: torch.device,
@@ -154,4 +154,4 @@ def summed_up(
     lengths = examples.lengths[:limit]
     for number, members in enumerate(batched(np.argsort(lengths, kind="stable"), lengths, batch_tokens)):
         source, mask = (part.to(device) for part in pad([examples[i] for i in members]))
-        yield members, model.summed_up(encode(number, source, mask, gates), mask)
+        yield members, model.pool(encode(number, source, mask, gates), mask)

@@ -14,6 +14,10 @@ from numpy.typing import NDArray
 
 SEED = 1
 CONFIDENCE = 0.95
+SIGNIFICANT = 0.05
+"""A p value below this counts as an effect in verdicts on claims and in figures; it is the level of our intervals."""
+MICHEL_SIGNIFICANT = 0.01
+"""The level of Michel et al. 2019 (Tables 1 and 2), which decides on the heads and layers beside theirs."""
 WEIGHTS_AT_ONCE = 8_000_000
 """Number of sentence weights held in memory at a time."""
 

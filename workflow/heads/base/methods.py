@@ -14,7 +14,7 @@ SURGEON = "surgeon"
 GRAMS = "grams.safetensors"
 """What the surgeon read of the outputs of all heads, by which the heads that stay make up for the others."""
 
-MEASURED_IN = {
+METHOD_FILES = {
     "example": "importance.tsv",
     "example_layer": "importance.tsv",
     "token": "importance.tsv",
@@ -41,7 +41,7 @@ takes as many heads from each layer as move the answers least."""
 
 def files_of(methods: Iterable[str]) -> list[str]:
     """The files of the unpruned model that choices by these methods read, each once."""
-    return list(dict.fromkeys(["model.json", *(MEASURED_IN[name] for name in methods)]))
+    return list(dict.fromkeys(["model.json", *(METHOD_FILES[name] for name in methods)]))
 
 
 def least_of(

@@ -1,16 +1,29 @@
-"""The modules that a module of this package imports, directly or indirectly, found by reading its import lines."""
+"""Functions by name, and the modules that a module of this package imports, found by reading its import lines."""
 
 import re
+from collections.abc import Callable, Iterable
 from functools import cache
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 PACKAGE = Path(__file__).parents[1]
 IMPORT = re.compile(r"^\s*from heads\.([\w.]+) import (.*)", re.MULTILINE)
 
 
-def reached(module: str, rooms: tuple[str, ...]) -> list[str]:
-    """The modules in `rooms` (subpackages, modules) that one such as `cli.roles` imports, directly or not; sorted."""
-    found, waiting = set[str](), [module]
+def named_function(name: str) -> Callable[..., Any]:
+    """The function with a name such as `tables.units.units_table`."""
+    module, _, function = name.rpartition(".")
+    found: Callable[..., Any] = getattr(import_module(f"heads.{module}"), function)
+    return found
+
+
+def reached(modules: Iterable[str], rooms: tuple[str, ...]) -> list[str]:
+    """Those of `modules`, such as `cli.roles`, and all that they import, directly or not, that are in `rooms`; sorted.
+
+    rooms: subpackages and modules.
+    """
+    found, waiting = {*modules}, [*modules]
     while waiting:
         new = imported(waiting.pop()) - found
         found |= new

@@ -19,7 +19,7 @@ RUN_PATTERN = re.compile(
     rf"(?P<kind>{'|'.join(KINDS)})(?:/(?P<scope>[^/]+)/(?P<target>{ANY}))?/seed-(?P<seed>\d+)", re.ASCII
 )
 
-SCORED = (
+SCORED_RUN = (
     rf"(?:baseline|pruned/(?:{'|'.join(GATED_SCOPES)})/{GATED}|(?:scratch|penalty_scratch)/(?:{'|'.join(SCOPES)})/{GATED}"
     rf"|selected/{CHOICE_SCOPE}/{ANY})/seed-{COUNT}"
 )

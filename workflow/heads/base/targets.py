@@ -15,7 +15,7 @@ from decimal import Decimal
 from functools import total_ordering
 
 from heads.base.files import UserError
-from heads.base.methods import DRAWN, MEASURED_IN, RANDOM, STRATIFIED
+from heads.base.methods import DRAWN, METHOD_FILES, RANDOM, STRATIFIED
 from heads.base.names import ATTENTIONS, GATED_SCOPES
 
 PENALTY, DRIVEN, SUBSET = "lam", "keep", "dsp"
@@ -29,14 +29,14 @@ NUMBER = r"(?:0|[1-9][0-9]*)(?:\.[0-9]*[1-9])?"
 """One way to write each number, as `number_text` does: 0.05 and not .05, 0.050 or 5e-2."""
 
 GATED = rf"(?:{PENALTY}-{NUMBER}|{DRIVEN}-{COUNT}(?:-{COUNT}){{0,2}}|{SUBSET}-{COUNT})"
-CHOSEN = rf"(?:{'|'.join(name + COUNT * (name in DRAWN) for name in MEASURED_IN)})-{COUNT}"
+CHOSEN = rf"(?:{'|'.join(name + COUNT * (name in DRAWN) for name in METHOD_FILES)})-{COUNT}"
 ANY = rf"(?:{GATED}|{CHOSEN})"
 """Regular expressions without groups, for wildcards: targets by gates, by a measure, and both."""
 
 NAMES = {None: "target", True: "target of gates", False: "choice of heads"}
 WAYS = {
     True: f"{PENALTY}-0.05 with a number of at least 0, {DRIVEN}-12, {DRIVEN}-4-6-8 or {SUBSET}-12",
-    False: f"lrp-12 with a number and one of {', '.join(MEASURED_IN)}, the last two as {RANDOM}1 and {STRATIFIED}1",
+    False: f"lrp-12 with a number and one of {', '.join(METHOD_FILES)}, the last two as {RANDOM}1 and {STRATIFIED}1",
 }
 
 
@@ -52,7 +52,7 @@ def number_text(value: Decimal | float | str) -> str:
 class Target:
     """How a run's heads are chosen; `str` gives the word in its path.
 
-    method: PENALTY, DRIVEN, SUBSET or one of MEASURED_IN. numbers: the penalty, or how many heads are left: one number,
+    method: PENALTY, DRIVEN, SUBSET or one of METHOD_FILES. numbers: the penalty, or how many heads are left, one number
     or one for each kind of attention. draw: which random draw. Raises UserError, as `parse` does, if it is no target.
     """
 
@@ -138,11 +138,11 @@ class Target:
     def order(self) -> tuple[int, int, int, tuple[Decimal | int, ...]]:
         """Its sort key in tables: the control, lambdas rising, then numbers of heads falling, method by method.
 
-        Methods are driven gates, subset pruning, those of MEASURED_IN in its order, and draws by their number.
+        Methods are driven gates, subset pruning, those of METHOD_FILES in its order, and draws by their number.
         """
         if self.method == PENALTY:
             return 0, 0, 0, self.numbers
-        place = (DRIVEN, SUBSET, *MEASURED_IN).index(self.method)
+        place = (DRIVEN, SUBSET, *METHOD_FILES).index(self.method)
         return 1, place, self.draw or 0, tuple(-number for number in self.numbers)
 
     def __lt__(self, other: Target) -> bool:

@@ -5,8 +5,9 @@ from pathlib import Path
 
 from heads.base.files import UserError
 from heads.cli._flags import add_compared_argument, add_output_argument
+from heads.tables.catalogue import TABLES
 from heads.tables.corpus import corpus_table, parser_table
-from heads.tables.gathering import TABLES, gathered, write_frame
+from heads.tables.gathering import table_of_runs, write_frame
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -38,5 +39,5 @@ def run(arguments: argparse.Namespace) -> None:
     elif not arguments.runs:
         raise UserError("--runs names no run: give folders such as results/demo/baseline/seed-1.")
     else:
-        table = gathered(arguments.name, arguments.runs, dict(arguments.compared_with))
+        table = table_of_runs(arguments.name, arguments.runs, dict(arguments.compared_with))
     write_frame(arguments.out, table)

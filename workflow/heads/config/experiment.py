@@ -5,7 +5,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from heads.base.methods import MEASURED_IN
+from heads.base.methods import METHOD_FILES
 from heads.base.names import AUTO, CHOICE_SCOPE, GATED_SCOPES, SCOPES, TOKENISERS
 from heads.base.targets import BY_GATES
 from heads.config.analyses import (
@@ -80,7 +80,7 @@ LAMBDAS = (0.0003, 0.001, 0.002, 0.003, 0.005, 0.01, 0.02)
 class FineTunedSettings(Closed):
     """Which choices of heads are also fine-tuned."""
 
-    methods: Annotated[tuple[Annotated[str, one_of(*BY_GATES, *MEASURED_IN)], ...], EachOnce] = setting(
+    methods: Annotated[tuple[Annotated[str, one_of(*BY_GATES, *METHOD_FILES)], ...], EachOnce] = setting(
         (*BY_GATES, "example", "example_layer", "token", "batch", "signed", *OTHER_METHODS),
         "gates driven to a number of heads, dsp (see gates.subset), or as in sweep.selection",
     )
@@ -90,7 +90,7 @@ class FineTunedSettings(Closed):
 class ChoiceSettings(Closed):
     """Which methods of choosing heads are compared, and at which numbers of heads."""
 
-    methods: Annotated[tuple[Annotated[str, one_of(*MEASURED_IN)], ...], EachOnce] = setting(
+    methods: Annotated[tuple[Annotated[str, one_of(*METHOD_FILES)], ...], EachOnce] = setting(
         (*(f"{form}{end}" for form in IMPORTANCE for end in ("", "_layer")), *OTHER_METHODS),
         "Importance of Michel et al. 2019 by sentence (example, as in the paper), token, batch or signed, each also "
         "divided by the norm of its layer; BLEU lost when masked alone; confidence; LRP by absolute shares of its "

@@ -1,7 +1,7 @@
 """Files that the page reads. Imported by the Snakefile, so nothing heavy may be imported here."""
 
 from heads.base.runs import Need
-from heads.tables.needs import BOTH, SCORE
+from heads.tables.catalogue import BOTH, SCORE
 
 CROSS_ATTENTION = "cross_attention_roles.tsv"
 """The target token whose source each cross-attention head looks at; only for translation models."""

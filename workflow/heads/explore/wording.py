@@ -7,6 +7,8 @@ from typing import Any
 from heads.base.names import ACCURACY, BLEU, COSINE, FEEDFORWARDS, TRANSLATION
 from heads.base.runs import Run
 from heads.base.targets import Target
+from heads.tables.head_measures import GATES
+from heads.tables.head_measures import MEASURES as HEAD_MEASURES
 from heads.tables.labels import PREFIX, is_shown, reading_label, reading_of
 
 METRICS = {
@@ -20,42 +22,14 @@ GROWN = " The decoder’s self-attention is young: trained here to replace recur
 KINDS = {"baseline": "unpruned", "pruned": "pruned", "scratch": "from scratch"}
 GIVEN = "given"
 """The name of a model that had lost heads before it was measured, in place of "unpruned"."""
+FIRST = (GATES, "ablation.tsv")
+"""Files of the measures that the page offers first: what became of the head, and what it costs to do without it."""
 MEASURES = {
-    "gate_last_lambda_all": (
-        "penalty survived, all heads pruned",
-        "the largest λ at which the head's gate stays open when gates are on all kinds of attention; 0: none",
-    ),
-    "gate_last_lambda_enc_self": (
-        "penalty survived, encoder pruned",
-        "the largest λ at which the head's gate stays open when gates are on the encoder alone; 0: none",
-    ),
-    "gate_fewest_heads_all": (
-        "stays among so few, all heads pruned",
-        "the fewest heads of all kinds of attention among which pruning keeps it; the total number: never kept",
-    ),
-    "gate_fewest_heads_enc_self": (
-        "stays among so few, encoder pruned",
-        "the fewest encoder heads among which pruning the encoder keeps it; the total number: never kept",
-    ),
-    "score_lost": ("BLEU lost when masked alone", "test BLEU of the model less its BLEU without this one head"),
-    "confidence": ("confidence", "mean maximum attention weight, without the end token"),
-    "importance_example": (
-        "importance (Michel et al.)",
-        "mean absolute derivative of the loss with respect to the head's gate, per sentence, over the layer's norm",
-    ),
-    "importance_token": ("importance per subword", "the same, absolute value per subword"),
-    "importance_batch": ("importance per batch", "the same, absolute value per batch"),
-    "importance_signed": ("importance, signed", "the same, without absolute values"),
-    "causal_gate": (
-        "causal gate",
-        "how far its gate stays open when nudged either way, all weights frozen; 1: it helps, 0: it is in the way",
-    ),
-    "syntactic_gain": ("best gain on a relation", "accuracy above the best fixed offset, for the head's best relation"),
-    "positional_accuracy": ("accuracy at one offset", "share of subwords whose largest weight is at one offset"),
-    "rare_accuracy": (
-        "accuracy on rare subwords",
-        "share of sentences in which it looks most at one of the two rarest subwords",
-    ),
+    **{
+        measure.key: (measure.name, measure.what)
+        for measure in sorted(HEAD_MEASURES, key=lambda one: (*FIRST, one.file).index(one.file))
+        if measure.name
+    },
     "aer": (
         "alignment error rate",
         "how far the source words it looks at most differ from a word alignment; 0: they agree",

@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch, Rectangle
 from numpy.typing import NDArray
 
+from heads.base.bootstrap import MICHEL_SIGNIFICANT
 from heads.base.names import ATTENTION_LABELS, ATTENTIONS, HEAD
 from heads.figures.style import (
     FUNCTION_COLOURS,
@@ -28,7 +29,6 @@ from heads.figures.style import (
 )
 from heads.tables.labels import MINUS, SHARES, function_label, is_shown, reading_label, relation_label, rule_label
 from heads.tables.measures import gate_survival
-from heads.tables.michel import SIGNIFICANT
 from heads.tables.picking import first_of
 from heads.tables.reading import Frames
 from heads.tables.roles import FUNCTIONS
@@ -159,7 +159,7 @@ def heads_needed(frames: Frames, experiment: str) -> Figure:
         1 + int(cost.loc[kind].index.get_level_values("layer").max()) if kind in cost.index else 1 for kind in KINDS
     ]
     title = f"Which heads does the model need? Experiment “{experiment}”"
-    label = f"head; number in a cell: {score_name(frames)} change when masked alone, p < {SIGNIFICANT}"
+    label = f"head; number in a cell: {score_name(frames)} change when masked alone, p < {MICHEL_SIGNIFICANT}"
     grid = {"height_ratios": [max(each, 2) for each in layers]}
     figure, axes = new_figure(0.9 + 0.5 * sum(max(each, 2) for each in layers), title, nrows=2, gridspec_kw=grid)
     for each, kind, letter in zip(axes[:, 0], KINDS, "ab", strict=True):
@@ -219,7 +219,7 @@ def _cross(frames: Frames) -> dict[tuple[str, int, int], str]:
 
 def _change(cost: pd.DataFrame, place: tuple[str, int, int]) -> str:
     """The score change when a head alone is masked; "" if it is not significant."""
-    if place not in cost.index or not cost.loc[place, "p_value"] < SIGNIFICANT:
+    if place not in cost.index or not cost.loc[place, "p_value"] < MICHEL_SIGNIFICANT:
         return ""
     return f"{cost.loc[place, 'score_change']:+.1f}".replace("-", MINUS)
 

@@ -10,27 +10,13 @@ import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure, SubFigure
 
+from heads.base.bootstrap import SIGNIFICANT
 from heads.base.names import ATTENTION_LABELS, ATTENTIONS
 from heads.figures.style import FULL_WIDTH, coloured_cells, first_seed, panel, score_name, seed_note, shared_legend
+from heads.tables.head_measures import LABELS
 from heads.tables.labels import MINUS, PREFIX, SIDE_BY_SIDE, reading_label, reading_of, relevance_columns, side_by_side
-from heads.tables.measures import SIGNIFICANT, correlate, measure_names, measures_table
+from heads.tables.measures import correlate, measure_names, measures_table
 from heads.tables.reading import Frames
-
-MEASURE_LABELS = {
-    "confidence": "confidence",
-    "importance_example": "importance",
-    "importance_token": "importance, token",
-    "importance_batch": "importance, batch",
-    "importance_signed": "importance, signed",
-    "score_lost": "BLEU lost, masked",
-    "causal_gate": "causal gate",
-    "positional_accuracy": "best position",
-    "syntactic_gain": "syntactic gain",
-    "rare_accuracy": "rare words",
-    "gate_survival_enc_self": "survival, encoder",
-    "gate_survival_all": "survival, all",
-}
-"""Names of measures in the figure; relevance is named by its rule, other measures keep their column's name."""
 
 LAYER_MARKERS = "osD^vPX*"
 RING: dict[str, Any] = {"markerfacecolor": "none", "markeredgecolor": "black", "markeredgewidth": 0.7}
@@ -74,7 +60,7 @@ def measures(frames: Frames, experiment: str) -> Figure:
 
 def _label(name: str) -> str:
     if not name.startswith(PREFIX):
-        return MEASURE_LABELS.get(name, name)
+        return LABELS[name]
     return reading_label(reading_of(name)).replace("LRP, ", "LRP ")
 
 
@@ -99,7 +85,7 @@ def _correlations(figure: SubFigure, axes: Axes, encoder: pd.DataFrame, labels: 
     axes.set_yticks(ticks, labels.values(), rotation=0)
     axes.tick_params(length=0, labelsize=6)
     axes.grid(visible=False)
-    axes.set_xlabel("below the diagonal: within layers; above: over all layers; bold: p < 0.05")
+    axes.set_xlabel(f"below the diagonal: within layers; above: over all layers; bold: p < {SIGNIFICANT}")
 
 
 def _write(axes: Axes, place: tuple[int, int], rho: float, p: float, size: float) -> None:

@@ -1,6 +1,5 @@
 """Heads masked one at a time and in increasing numbers (Michel et al. 2019, Figs 1 to 5)."""
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,6 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 
+from heads.base.bootstrap import MICHEL_SIGNIFICANT
 from heads.base.names import ACCURACY, ATTENTION_LABELS, ATTENTIONS, BLEU, HEAD
 from heads.figures.style import (
     HALO,
@@ -27,7 +27,7 @@ from heads.figures.style import (
     shared_legend,
     spread_note,
 )
-from heads.tables.michel import LEAST, SIGNIFICANT, with_unmasked
+from heads.tables.michel import LEAST, with_unmasked
 from heads.tables.reading import Frames
 
 ORDER_STYLES: dict[str, dict[str, Any]] = {
@@ -59,7 +59,7 @@ def fig1(frames: Frames, paper: pd.DataFrame, experiment: str) -> Figure:
     bins, own = bins_of(heads["score_change"]), axes[: len(kinds)]
     for each, letter, kind in zip(own, "abc", kinds, strict=False):
         rows = heads[heads["attention"] == kind]
-        histogram(each, rows["score_change"], rows["p_value"] < SIGNIFICANT, bins, TYPE_COLOURS[kind])
+        histogram(each, rows["score_change"], rows["p_value"] < MICHEL_SIGNIFICANT, bins, TYPE_COLOURS[kind])
         panel(each, letter, ATTENTION_LABELS[kind].removesuffix("-attention").removesuffix(" attention"))
     most = max(each.get_ylim()[1] for each in own)
     for each in own:
@@ -69,7 +69,7 @@ def fig1(frames: Frames, paper: pd.DataFrame, experiment: str) -> Figure:
         histogram(axes[-1], change, paper["significant"] == 1, bins_of(change), TYPE_COLOURS["enc_self"])
         panel(axes[-1], "d", "paper, encoder self")
     axes[0].set_ylabel("heads")
-    figure.supxlabel(f"{score_name(frames)} change without the head; dark: p < {SIGNIFICANT}", fontsize=7)
+    figure.supxlabel(f"{score_name(frames)} change without the head; dark: p < {MICHEL_SIGNIFICANT}", fontsize=7)
     return figure
 
 
@@ -250,14 +250,3 @@ def _random(axes: Axes, rows: pd.DataFrame) -> None:
 def _percent(axes: Axes, label: str) -> None:
     axes.xaxis.set_major_formatter(PercentFormatter(100))
     axes.set(xlim=(-3, 103), xlabel=label)
-
-
-FIGURES: dict[str, Callable[..., Figure]] = {
-    "michel_fig1": fig1,
-    "michel_fig2": fig2,
-    "michel_fig3": fig3,
-    "michel_fig4": fig4,
-    "michel_fig5": fig5,
-    "michel_layers": layers,
-}
-"""By name; numbers are those of the paper's figures, and `michel_layers` corresponds to its tables."""

@@ -9,13 +9,13 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
+from heads.base.bootstrap import SIGNIFICANT
 from heads.base.methods import DRAWN, RANDOM, STRATIFIED
 from heads.figures.style import new_figure, panel, score_name, shared_legend, spread_note
 from heads.tables.labels import MINUS
 from heads.tables.reading import Frames
 from heads.tables.selection import MASKED, OWN_TRAINING, TRAINED_ON, selection_table
 
-SIGNIFICANT = 0.05
 UNSURE = f"hollow: p ≥ {SIGNIFICANT}"
 OTHER_FORMS = ("example", "token", "token_layer", "batch", "batch_layer", "signed", "signed_layer")
 STRONG: dict[str, Any] = {"linewidth": 1.7, "markersize": 4.5, "zorder": 5}

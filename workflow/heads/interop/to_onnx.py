@@ -100,7 +100,7 @@ class _EncoderAlone(nn.Module):
         states = run_through(
             parts_of(model.encoder), model.source_embedding(source), Pass(mask=source_mask[:, None, None])
         )
-        answers: Tensor = model.projection(model.summed_up(model.encoder_norm(states), source_mask))
+        answers: Tensor = model.projection(model.pool(model.encoder_norm(states), source_mask))
         return answers[:, 0]
 
 

@@ -54,9 +54,9 @@ class ExampleEncoder(Encoder):
         trace: Trace | None = None,
     ) -> Tensor:
         """The single state [B, 1, D] of each example [B, S], from which `projection` computes its answer."""
-        return self.summed_up(self.encode(source, source_mask, gates, trace), source_mask, trace)
+        return self.pool(self.encode(source, source_mask, gates, trace), source_mask, trace)
 
-    def summed_up(self, states: Tensor, source_mask: Tensor, trace: Trace | None = None) -> Tensor:
+    def pool(self, states: Tensor, source_mask: Tensor, trace: Trace | None = None) -> Tensor:
         """Reduce the last states [B, S, D] of examples with this mask [B, S] to a single state [B, 1, D] each."""
         raise NotImplementedError
 
@@ -70,7 +70,7 @@ class Classifier(ExampleEncoder):
         self.projection = Linear(shape.width, shape.labels)
         self.initialise()
 
-    def summed_up(self, states: Tensor, source_mask: Tensor, trace: Trace | None = None) -> Tensor:  # noqa: ARG002
+    def pool(self, states: Tensor, source_mask: Tensor, trace: Trace | None = None) -> Tensor:  # noqa: ARG002
         """The pooled state [B, 1, D] of the start token."""
         first = states[:, :1]
         if trace is not None:
@@ -90,7 +90,7 @@ class SentenceEncoder(ExampleEncoder):
         self.projection = nn.Identity()  # type: ignore[assignment] # the vector is the answer
         self.initialise()
 
-    def summed_up(self, states: Tensor, source_mask: Tensor, trace: Trace | None = None) -> Tensor:  # noqa: ARG002
+    def pool(self, states: Tensor, source_mask: Tensor, trace: Trace | None = None) -> Tensor:  # noqa: ARG002
         """The sentence vectors [B, 1, D]. Mean and maximum include the start and the separator, as in the paper."""
         if self.shape.pooling == "cls":
             return F.normalize(states[:, :1], dim=-1)

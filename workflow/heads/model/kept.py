@@ -41,7 +41,7 @@ class Kept:
 
 
 @dataclass
-class OwnPast(Kept):
+class SelfAttentionCache(Kept):
     """Keys and values [B, H, R, E] of all tokens that a self-attention has seen.
 
     They stay where a step wrote them: all hypotheses of a sentence attend to the same ones, and each sees those of its
@@ -51,7 +51,7 @@ class OwnPast(Kept):
     written: KeyValues
 
     @classmethod
-    def empty(cls, like: Tensor, heads: int, head_width: int, hypotheses: int) -> OwnPast:
+    def empty(cls, like: Tensor, heads: int, head_width: int, hypotheses: int) -> SelfAttentionCache:
         """An empty cache with room for the first steps of as many sentences as `like` has rows."""
         room = like.new_empty(like.shape[0], heads, ROOM * hypotheses, head_width)
         return cls(KeyValues(room, room.clone()))
@@ -70,7 +70,7 @@ class OwnPast(Kept):
 
     def filled(self, tensors: Sequence[Tensor]) -> Kept:
         """See `Kept`."""
-        return OwnPast(KeyValues(*tensors)) if tensors else self
+        return SelfAttentionCache(KeyValues(*tensors)) if tensors else self
 
     def tidy(self, rows: Tensor, places: Tensor) -> None:
         """See `Kept`."""
@@ -78,7 +78,7 @@ class OwnPast(Kept):
 
 
 @dataclass
-class OfMemory(Kept):
+class CrossAttentionCache(Kept):
     """Keys and values [B, H, S, E] of the encoder's states."""
 
     attended: KeyValues
@@ -90,7 +90,7 @@ class OfMemory(Kept):
 
     def filled(self, tensors: Sequence[Tensor]) -> Kept:
         """See `Kept`."""
-        return OfMemory(KeyValues(*tensors)) if tensors else self
+        return CrossAttentionCache(KeyValues(*tensors)) if tensors else self
 
     def keep(self, rows: Tensor) -> None:
         """See `Kept`."""

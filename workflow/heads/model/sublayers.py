@@ -16,7 +16,7 @@ from heads.model.attention import Attention, KeyValues, Trace
 from heads.model.distances import DistanceBias, all_distances, distances_of
 from heads.model.dropout import drop
 from heads.model.feedforward import FeedForward
-from heads.model.kept import Kept, OfMemory, OwnPast, Recurrent
+from heads.model.kept import CrossAttentionCache, Kept, Recurrent, SelfAttentionCache
 from heads.model.shape import ModelShape
 from heads.model.ssru import Ssru
 from heads.text.packed import Spans
@@ -135,15 +135,15 @@ class SelfAttention(SubLayer):
         biases: Tensor = self.distances(distances, self.columns)
         return biases
 
-    def start(self, memory: Tensor, hypotheses: int) -> OwnPast:
+    def start(self, memory: Tensor, hypotheses: int) -> SelfAttentionCache:
         """See `SubLayer`."""
-        return OwnPast.empty(memory, self.attention.heads, self.attention.head_width, hypotheses)
+        return SelfAttentionCache.empty(memory, self.attention.heads, self.attention.head_width, hypotheses)
 
     def step(self, states: Tensor, kept: Kept, now: Step) -> Tensor:
         """See `SubLayer`."""
         if self.attention.heads == 0:
             return self.residual.leave(states, self.attention.without_heads(states))
-        assert isinstance(kept, OwnPast)
+        assert isinstance(kept, SelfAttentionCache)
         entered = self.residual.enter(states)
         past = kept.extended(self.attention.project(entered), now.end)
         bias, given = None, now.distances
@@ -165,13 +165,13 @@ class CrossAttention(SubLayer):
         memory = self.attention.project(seen.memory, seen.memory_spans) if self.attention.heads else None
         return attended(self, states, memory, seen, seen.mask)
 
-    def start(self, memory: Tensor, hypotheses: int) -> OfMemory:
+    def start(self, memory: Tensor, hypotheses: int) -> CrossAttentionCache:
         """See `SubLayer`."""
-        return OfMemory(self.attention.project(memory).contiguous())
+        return CrossAttentionCache(self.attention.project(memory).contiguous())
 
     def step(self, states: Tensor, kept: Kept, now: Step) -> Tensor:
         """See `SubLayer`."""
-        assert isinstance(kept, OfMemory)
+        assert isinstance(kept, CrossAttentionCache)
         return attended(self, states, kept.attended, now, now.mask)
 
 

@@ -28,7 +28,7 @@ class DecoderCache:
     """One cache for each sub-layer of the decoder."""
     source_mask: Tensor
     seen: Tensor
-    """[B, N, K]: which of the subwords so far are in the past of each hypothesis; see `heads.model.kept.OwnPast`."""
+    """[B, N, K]: which of the subwords so far are in the past of each hypothesis; see `SelfAttentionCache`."""
     room: int
     """Number of subwords that there is room for."""
     steps: int = 0

@@ -14,8 +14,8 @@ from heads.explore.head_rows import by_head
 from heads.explore.needs import EXPLORED
 from heads.one_model.answering import UNITS
 from heads.one_model.measuring import CAUSAL_FILE, CHECK_FILE
-from heads.tables.gathering import tabulated
-from heads.tables.needs import NEEDS
+from heads.tables.catalogue import TABLES
+from heads.tables.gathering import table_of_frames
 from heads.tables.reading import RunContent, RunFiles, frames_of
 
 Record = dict[str, Any]
@@ -57,7 +57,7 @@ def content_of(name: str, measured: Measured, pruned: Sequence[RunFiles] = (), p
     )
     masked = masked.assign(experiment=name, seed=WHOLE.seed)
     made = ("measures", "pruning") if pruned else ("measures",)
-    tables = {"michel_table1": masked} | {table: tabulated(table, frames_of(NEEDS[table], runs)) for table in made}
+    tables = {"michel_table1": masked} | {one: table_of_frames(one, frames_of(TABLES[one].need, runs)) for one in made}
     found = content(frames_of(EXPLORED, runs), tables, {name: HardConcrete()}, [])
     (shown,) = found["experiments"]
     shown["parts"] = parts

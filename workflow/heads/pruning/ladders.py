@@ -79,7 +79,7 @@ class HeldOut:
         """States [N, D] from which the answers to a batch follow, without padding."""
         memory = self.prefixes.encode(number, batch.source, batch.source_mask, changed=changed)
         if isinstance(self.model, ExampleEncoder):
-            return self.model.summed_up(memory, batch.source_mask)[:, 0]
+            return self.model.pool(memory, batch.source_mask)[:, 0]
         states = self.prefixes.decode(number, batch.target_input, memory, batch.source_mask, changed=changed)
         return states[batch.target_mask]
 

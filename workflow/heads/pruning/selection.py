@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from heads.base.files import UserError, read_tsv
-from heads.base.methods import LIKE, MEASURED_IN, STRATIFIED, SURGEON, files_of, least_of
+from heads.base.methods import LIKE, METHOD_FILES, STRATIFIED, SURGEON, files_of, least_of
 from heads.base.names import ATTENTIONS, HEAD
 from heads.base.targets import Target
 from heads.model.shape import Head, Place, shape_of
@@ -55,7 +55,7 @@ def scores_of(name: str, measured: Measured) -> dict[Head, float]:
     """
     if name == "reversed":
         return {head: -score for head, score in scores_of("example_layer", measured).items()}
-    rows = measured.tables[MEASURED_IN[name]]
+    rows = measured.tables[METHOD_FILES[name]]
     sign, column = 1, name
     if name == "ablation":
         # The column is named after the metric, BLEU or accuracy.
@@ -71,10 +71,10 @@ def scores_of(name: str, measured: Measured) -> dict[Head, float]:
     try:
         found = {(row["attention"], int(row["layer"]), int(row["head"])): sign * float(row[column]) for row in rows}
     except (LookupError, TypeError, ValueError):
-        raise UserError(f"{MEASURED_IN[name]} is damaged: delete it and run its stage again.") from None
+        raise UserError(f"{METHOD_FILES[name]} is damaged: delete it and run its stage again.") from None
     missing = [head for head in measured.heads if not math.isfinite(found.get(head, math.nan))]
     if missing:
-        raise UserError(f"{MEASURED_IN[name]} lacks head {missing[0]}: delete it and run its stage again.")
+        raise UserError(f"{METHOD_FILES[name]} lacks head {missing[0]}: delete it and run its stage again.")
     return {head: found[head] for head in measured.heads}
 
 
@@ -116,7 +116,7 @@ def keep_rungs(measured: Measured, budget: int) -> list[Head]:
 
     Raises UserError if there are fewer heads, or for a damaged table.
     """
-    name = MEASURED_IN[SURGEON]
+    name = METHOD_FILES[SURGEON]
     ladders: dict[Place, dict[int, float]] = defaultdict(dict)
     last: dict[Head, int] = {}
     try:

@@ -13,8 +13,9 @@ from math import comb, exp, lgamma, log, log1p
 import numpy as np
 import pandas as pd
 
+from heads.base.bootstrap import MICHEL_SIGNIFICANT
 from heads.base.names import ACCURACY, BLEU, HEAD
-from heads.tables.michel import LEAST, SIGNIFICANT, with_unmasked
+from heads.tables.michel import LEAST, with_unmasked
 from heads.tables.reading import Frames
 from heads.tables.verdicts import NOT_MEASURED, UNKNOWN, Finding
 
@@ -42,10 +43,10 @@ def heads_that_matter(frames: Frames) -> Finding:
 def gains_among_them(frames: Frames) -> Finding:
     """Share of gains among significant changes of the score; chance: of as many gains if all were false alarms."""
     encoder = _encoder(frames)
-    significant = encoder[encoder["p_value"] < SIGNIFICANT]
+    significant = encoder[encoder["p_value"] < MICHEL_SIGNIFICANT]
     gains = int((significant["score_change"] > 0).sum())
     # p is two-sided, and swapping both sides turns a gain into an equal loss: half of all false alarms are gains.
-    return share(gains, len(significant), chance=tail(gains, len(encoder), SIGNIFICANT / 2))
+    return share(gains, len(significant), chance=tail(gains, len(encoder), MICHEL_SIGNIFICANT / 2))
 
 
 def _encoder(frames: Frames) -> pd.DataFrame:
@@ -66,7 +67,7 @@ def layers_with_one_head(frames: Frames, chosen: str) -> Finding:
 def _losses(rows: pd.DataFrame, suffix: str) -> tuple[int, int, int]:
     """The number of rows with a significant loss, with a significant or a noticeable loss, and of all rows."""
     change = rows[f"score_change{suffix}"]
-    sure = (rows[f"p_value{suffix}"] < SIGNIFICANT) & (change < 0)
+    sure = (rows[f"p_value{suffix}"] < MICHEL_SIGNIFICANT) & (change < 0)
     return int(sure.sum()), int((sure | (change < -rows["metric"].map(NOTICEABLE))).sum()), len(rows)
 
 

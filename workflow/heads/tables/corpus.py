@@ -22,7 +22,7 @@ def corpus_table(experiments: Sequence[Path], corpora: Sequence[Path]) -> pd.Dat
     """A row for each experiment and split, with the paper's numbers in the training split.
 
     experiments: folders `results/EXPERIMENT`. corpora: the corpus folder of each; for their files, see `CORPUS_FILES`
-    in `heads.tables.needs`. Words are counted as in cleaning. A label counts as one word and one subword. Raises
+    in `heads.tables.catalogue`. Words are counted as in cleaning. A label counts as one word and one subword. Raises
     UserError if there are more of one than of the other.
     """
     paper, rows = load_reference("voita_data.csv"), []

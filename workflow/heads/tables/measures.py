@@ -9,19 +9,14 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from heads.base.names import ATTENTIONS, HEAD, SCOPES
+from heads.tables.head_measures import COLUMNS, FILES, GATES, LABELS
 from heads.tables.labels import SHARES, column_pattern, is_shown, relevance_columns
 from heads.tables.picking import first_of, pruned_by_gates
 from heads.tables.reading import Frames
 
 KEYS = ("experiment", "seed", *HEAD)
-LAST_LAMBDA = "gate_last_lambda"
-FEWEST_HEADS = "gate_fewest_heads"
-CAUSAL = {"causal_gate": "causal_gate", "effect": "causal_effect"}
-NOT_COMPARED = ("metric", "causal_effect", LAST_LAMBDA, FEWEST_HEADS, "positional_words_accuracy")
-"""Prefixes of columns that are not measures, or repeat another in other units or on words instead of subwords."""
 
 PERMUTATIONS = 1999
-SIGNIFICANT = 0.05
 CORRELATIONS_COLUMNS = (
     *("experiment", "seed", "attention", "measure_a", "measure_b", "heads", "layers"),
     *("rho", "p_value", "rho_within_layers", "p_value_within_layers"),
@@ -31,9 +26,10 @@ CORRELATIONS_COLUMNS = (
 def measures_table(frames: Frames) -> pd.DataFrame:
     """A row for each head of each baseline: KEYS, then a column for each measure, empty if it does not apply.
 
-    `metric` is the metric of `score_lost`. A new measure is one line in SOURCES.
+    `metric` is the metric of `score_lost`.
     """
-    joined = pd.concat([source(frames) for source in SOURCES], axis=1).reset_index()
+    metric = _heads(frames["ablation.tsv"], {"metric": "metric"})
+    joined = pd.concat([metric, *(_columns_of(file, frames) for file in FILES)], axis=1).reset_index()
     place = joined["attention"].map(ATTENTIONS.index)
     order = joined.assign(attention=place).sort_values([*KEYS], kind="stable").index
     return joined.loc[order].reset_index(drop=True)
@@ -41,9 +37,8 @@ def measures_table(frames: Frames) -> pd.DataFrame:
 
 def measure_names(table: pd.DataFrame) -> list[str]:
     """The columns of a table of measures to be correlated with each other; of relevance only the shown readings."""
-    hidden = {column for reading, column in relevance_columns(table).items() if not is_shown(reading)}
-    columns = [name for name in table.columns if name not in KEYS and name not in hidden]
-    return [name for name in columns if not name.startswith(NOT_COMPARED)]
+    shown = {column for reading, column in relevance_columns(table).items() if is_shown(reading)}
+    return [name for name in table.columns if name in LABELS or name in shown]
 
 
 def _heads(frame: pd.DataFrame, columns: Mapping[str, str]) -> pd.DataFrame:
@@ -91,23 +86,29 @@ def gate_survival(frames: Frames) -> pd.DataFrame:
     for scope in SCOPES:
         heads = rows[rows["scope"] == scope].groupby(list(KEYS))
         parts.append(heads["open"].mean().rename(f"gate_survival_{scope}"))
-        parts.append(heads["last"].max().rename(f"{LAST_LAMBDA}_{scope}"))
-        fewest = heads["left"].min().rename(f"{FEWEST_HEADS}_{scope}")
+        parts.append(heads["last"].max().rename(f"gate_last_lambda_{scope}"))
+        fewest = heads["left"].min().rename(f"gate_fewest_heads_{scope}")
         parts += [fewest] if fewest.notna().any() else []
     return pd.concat(parts, axis=1)
 
 
-SOURCES: tuple[Callable[[Frames], pd.DataFrame], ...] = (
-    lambda frames: _heads(frames["ablation.tsv"], {"metric": "metric"}),
-    lambda frames: _spread(frames["lrp.tsv"], "rule", {share: column_pattern(share) for share in SHARES}),
-    lambda frames: _heads(frames["confidence.tsv"], {"confidence": "confidence"}),
-    lambda frames: _spread(frames["importance.tsv"], "form", {"importance_normalised": "importance_{}"}),
-    lambda frames: -_heads(frames["ablation.tsv"], {"score_change": "score_lost"}),
-    lambda frames: _heads(frames["causal.tsv"], CAUSAL if len(frames["causal.tsv"]) else {}),
-    _role_accuracies,
-    gate_survival,
-)
-"""Each returns a frame with the index KEYS and a column for each of its measures."""
+SOURCES: dict[str, Callable[[Frames], pd.DataFrame]] = {
+    "lrp.tsv": lambda frames: _spread(frames["lrp.tsv"], "rule", {share: column_pattern(share) for share in SHARES}),
+    "importance.tsv": lambda frames: _spread(
+        frames["importance.tsv"], "form", {"importance_normalised": "importance_{}"}
+    ),
+    "ablation.tsv": lambda frames: -_heads(frames["ablation.tsv"], {"score_change": "score_lost"}),
+    "roles.tsv": _role_accuracies,
+    GATES: gate_survival,
+}
+"""By file: what makes measures of it that are not its columns; a frame with the index KEYS and a column for each."""
+
+
+def _columns_of(file: str, frames: Frames) -> pd.DataFrame:
+    """The measures that are read from a file, none if no run has it."""
+    if file in SOURCES:
+        return SOURCES[file](frames)
+    return _heads(frames[file], COLUMNS[file] if len(frames[file]) else {})
 
 
 def correlations_table(frames: Frames) -> pd.DataFrame:

@@ -3,13 +3,11 @@
 import numpy as np
 import pandas as pd
 
+from heads.base.bootstrap import MICHEL_SIGNIFICANT
 from heads.base.names import BLEU, HEAD
 from heads.base.runs import Run
 from heads.tables.picking import run_order
 from heads.tables.reading import MATTHEWS, RUN_COLUMNS, Frames
-
-SIGNIFICANT = 0.01
-"""The paper's significance level, for one head or layer at a time."""
 
 LEAST = 1.0
 """The smallest score of which a share is meaningful."""
@@ -137,7 +135,7 @@ def with_unmasked(walks: pd.DataFrame, walk: list[str]) -> pd.DataFrame:
 
 
 def _significant(p_values: pd.Series) -> pd.Series:
-    return (p_values < SIGNIFICANT).astype(int)
+    return (p_values < MICHEL_SIGNIFICANT).astype(int)
 
 
 def speed_table(frames: Frames, table4: pd.DataFrame) -> pd.DataFrame:

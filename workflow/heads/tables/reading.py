@@ -12,6 +12,7 @@ from heads.base.files import UserError, read_json, read_jsonl, read_tsv
 from heads.base.names import BLEU, FEEDFORWARDS, HEAD, METRICS, ONLY_OF, REFERENCES, SCORES, TASK_OF, TRANSLATION, WMT
 from heads.base.runs import Need, Run, run_of
 from heads.model.shape import ModelShape
+from heads.tables.head_measures import COLUMNS as MEASURED_COLUMNS
 from heads.translation.bleu import COLUMNS as STATISTICS
 
 REFERENCE = Path(__file__).parent / "reference"
@@ -71,6 +72,7 @@ def _gates(lines: Iterable[Record]) -> Iterator[Record]:
 
 
 COLUMNS: dict[str, tuple[str, ...]] = {
+    **{file: (*HEAD, *columns) for file, columns in MEASURED_COLUMNS.items()},
     SCORED: ("metric", "score", "against", "chrf", "matthews", "majority", "sentences", "signature", "copied_bleu"),
     "bleu_statistics.tsv": ("statistics",),
     "model.json": (
@@ -79,7 +81,6 @@ COLUMNS: dict[str, tuple[str, ...]] = {
     ),
     "train.jsonl": ("update", "dev_loss", "dev_bleu"),
     "heads.tsv": (*HEAD, "log_alpha", "p_open", "open", "strictly_between"),
-    "confidence.tsv": (*HEAD, "confidence"),
     "lrp.tsv": ("rule", *HEAD, "relevance", "relevance_of_sums", "relevance_absolute"),
     "roles.tsv": (
         *("trees", "layer", "head", "role", "name"),
@@ -98,7 +99,6 @@ COLUMNS: dict[str, tuple[str, ...]] = {
     ),
     "gates.jsonl": ("update", *HEAD, "p_open"),
     "maps.json": ("maps",),
-    "causal.tsv": (*HEAD, "causal_gate", "effect"),
     "importance.tsv": (*HEAD, "form", "importance", "importance_normalised"),
     **dict.fromkeys(
         ("ablation.tsv", "ablation.dev.tsv", "ablation.out_of_domain.tsv"),

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from heads.base.bootstrap import SIGNIFICANT
 from heads.tables.curves import NOT_SETTLED
-from heads.tables.measures import SIGNIFICANT
 
 UNKNOWN = float("nan")
 TOO_FEW = "too few heads to tell"

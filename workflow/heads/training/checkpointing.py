@@ -218,7 +218,7 @@ class Unfinished:
         self.lock.close()
 
 
-class Follower(Unfinished):
+class OtherProcess(Unfinished):
     """The folder as used by the other processes of a training, which read the state and write nothing."""
 
     def __init__(self, folder: Path, identity: str) -> None:

@@ -25,7 +25,7 @@ from heads.pruning.penalty import gates_and_penalty
 from heads.pruning.subset_gates import SubsetGates
 from heads.text.batches import read_pairs
 from heads.text.encoding import vocabulary_of
-from heads.training.checkpointing import Follower, Unfinished, fingerprint
+from heads.training.checkpointing import OtherProcess, Unfinished, fingerprint
 from heads.training.devices import pick
 from heads.training.distributed import Processes, joined, launch
 from heads.training.evaluation import classification, evaluation, fidelity
@@ -158,7 +158,7 @@ def _taken_up(job: Job, start: str) -> Unfinished:
     identity = fingerprint(job.content, job.seed, start, data, provenance()["torch"], job.device.type)
     folder = job.model / "unfinished"
     if not job.processes.first:
-        return Follower(folder, identity)
+        return OtherProcess(folder, identity)
     return Unfinished(folder, identity, job.save_every_seconds)
 
 

@@ -48,11 +48,11 @@ class Voita2019(Rule):
     through_softmax: bool = field(default=True, init=False)
     conservation = "rescaled"
 
-    def worth(self, values: Tensor) -> Tensor:
+    def relevance_per_unit(self, values: Tensor) -> Tensor:
         """See `Rule`."""
         return torch.ones_like(values)
 
-    def settled(self, before: Tensor, after: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+    def rescaled(self, before: Tensor, after: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
         """See `Rule`: scaled to the incoming relevance. The code's second such factor is one, as none is negative."""
         factor = total([before], 2) / total(after, 2)
         return tuple(part * factor for part in after)

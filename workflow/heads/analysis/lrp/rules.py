@@ -3,8 +3,8 @@
 The relevance R of a neuron of value x is carried as its multiplier R / x. A map without bias then passes multipliers on
 by its transposed weights alone, because the plain ratio's denominator is the neuron's own value; a residual sum gives
 both its summands the multiplier of the sum; and a value of zero needs no special care. Only the rules of `released`
-carry relevance itself, since they give some to neurons of value zero; `Rule.worth` shows the walk which of the two is
-carried.
+carry relevance itself, since they give some to neurons of value zero; `Rule.relevance_per_unit` shows the
+backward pass which of the two is carried.
 
 All other rules have three things in common: an activation passes relevance on unchanged, the standard deviation of a
 layer norm is a constant, and the relevance of an output to which no input contributed ends there and is entered in the
@@ -156,12 +156,12 @@ class Rule:
         """
         return "shares"
 
-    def worth(self, values: Tensor) -> Tensor:
+    def relevance_per_unit(self, values: Tensor) -> Tensor:
         """The relevance of one unit of the quantity carried, at neurons with these values; of a logit, the initial."""
         return values
 
-    def settled(self, before: Tensor, after: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
-        """The parts `after`, into which cross-attention splits `before` [B, G, Q, D], after a last adjustment."""
+    def rescaled(self, before: Tensor, after: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+        """The parts `after`, into which cross-attention splits `before` [B, G, Q, D], scaled to its sum if need be."""
         return after
 
     def top(self, weight: Tensor, bias: Tensor, states: Tensor, logits: Tensor) -> tuple[Tensor, Tensor]:
@@ -193,7 +193,9 @@ class Rule:
 
         So relevance passes on as it is (Achtibat et al. 2024, prop. 3.4).
         """
-        slope = self.worth(norm.weight * (inputs.square().mean(-1, keepdim=True) + (norm.eps or 0.0)).rsqrt())
+        slope = self.relevance_per_unit(
+            norm.weight * (inputs.square().mean(-1, keepdim=True) + (norm.eps or 0.0)).rsqrt()
+        )
         return lambda multiplier, account: multiplier * first(slope, multiplier)
 
     def product(self, one: Tensor, other: Tensor) -> Fork:
@@ -201,7 +203,7 @@ class Rule:
 
         So it is in Achtibat et al. 2024, prop. 3.3; the paper and the released code know no such product.
         """
-        halves = self.worth(other) / 2, self.worth(one) / 2
+        halves = self.relevance_per_unit(other) / 2, self.relevance_per_unit(one) / 2
 
         def back(multiplier: Tensor, account: Account) -> tuple[Tensor, Tensor]:
             """The multipliers of both factors, from that of the product."""

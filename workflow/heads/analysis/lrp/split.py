@@ -211,7 +211,7 @@ class ThroughSoftmax:
         apart = torch.stack([up @ above + down @ below, up @ below + down @ above], -1)
         contributed = torch.cat([apart, apart.flip(-1), torch.stack([up, down], -1), torch.stack([down, up], -1)], 3)
 
-        # Positions first, so that those of a walk are contiguous in memory. Sums and concatenations are fast only for
+        # Positions first, so that those of one pass are contiguous in memory. Sums and concatenations are fast only for
         # contiguous tensors.
         outputs, weights = (part.permute(2, 0, 1, 3).contiguous() for part in (seen.outputs, seen.weights * seen.scale))
         change = seen.values.transpose(-1, -2).contiguous() - outputs[..., None]

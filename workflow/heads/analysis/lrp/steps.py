@@ -1,4 +1,4 @@
-"""Relevance of all generation steps of a batch, walked back for as many sentences and steps as memory allows.
+"""Relevance of all generation steps of a batch, propagated back for as many sentences and steps as memory allows.
 
 Shape letters: B batch, T target length, H heads of a layer, N real generation steps of a batch.
 """
@@ -9,14 +9,14 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from heads.analysis.lrp.backward import TracedModel
 from heads.analysis.lrp.rules import Rule, stabilised
-from heads.analysis.lrp.walk import Ways
 from heads.base.names import ATTENTIONS
 from heads.model.encoder import Encoder
 from heads.text.batches import Batch
 
 CHUNK_ELEMENTS = {"cpu": 2**19, "cuda": 2**25}
-"""Largest number of elements in a walk's widest tensor: what fits a cache, or a fraction of a GPU's memory."""
+"""Largest number of elements in a backward pass's widest tensor: what fits a cache, or a fraction of a GPU's memory."""
 
 STEPS_TOGETHER = 8
 """Number of steps that should fit at once: sentences are traced, and rules prepared, once for all steps."""
@@ -60,17 +60,17 @@ def head_relevance(model: Encoder, batch: Batch, rule: Rule, chunk_elements: int
     places: dict[str, Tensor] = {}
     for rows in groups(model, batch, elements):
         part = cut(batch, order[rows])
-        ways, steps = Ways(model, part, rule), part.target_mask.shape[1]
-        start[rows, :steps], logits[rows, :steps] = ways.start, ways.logits
+        traced, steps = TracedModel(model, part, rule), part.target_mask.shape[1]
+        start[rows, :steps], logits[rows, :steps] = traced.start, traced.logits
         for first, last in chunks(model, part, elements):
             sentences = int(part.target_mask[:, first].sum())
             here = (slice(rows.start, rows.start + sentences), slice(first, last))
-            walk = ways.walk(sentences, first, last)
-            for name, amounts in walk.places.items():
+            backward = traced.backward_pass(sentences, first, last)
+            for name, amounts in backward.places.items():
                 places.setdefault(name, start.new_zeros(*mask.shape, 2))[here] = amounts
-            for name, met in walk.met.items():
+            for name, of_heads in backward.heads.items():
                 kind, layer = name.split(".")
-                heads[kind][int(layer)][here] = met
+                heads[kind][int(layer)][here] = of_heads
 
     def in_order(found: Tensor) -> Tensor:
         return found[back][mask]

@@ -6,7 +6,7 @@ from heads.analysis.lrp.rules import Account, Back, Rule, unchanged
 from heads.model.feedforward import FeedForward
 
 
-def past_units(rule: Rule, network: FeedForward, entered: Tensor) -> tuple[Tensor, Back]:
+def through_units(rule: Rule, network: FeedForward, entered: Tensor) -> tuple[Tensor, Back]:
     """The hidden units [B, Q, V] of states [B, Q, D], and the way back from them to these."""
     sums = network.inner(entered)
     activated = network.activate(sums)
