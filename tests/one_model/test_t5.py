@@ -2,6 +2,7 @@
 
 import io
 import random
+import re
 from pathlib import Path
 
 import pytest
@@ -30,6 +31,9 @@ def test_every_head_is_described(folder: Path, tmp_path: Path) -> None:
     rows = read_tsv(tmp_path / "a.tsv")
     assert len(rows) == 6 * (2 + 3 + 3)
     assert all(0 <= float(row["lrp_z-plus_absolute"]) <= 1 and row["in_words"] for row in rows)
+    for row in rows:
+        alone = re.search(r"by its bias alone \d+ % at .*?; by its content alone \d+ % at ", row["in_words"])
+        assert bool(alone) == (row["attention"] == "enc_self"), row["in_words"]
 
 
 @pytest.mark.parametrize("how", [["--minutes", "0"], ["--by", "gates", "--updates", "10"]], ids=["surgeon", "gates"])

@@ -9,6 +9,9 @@ ATTENTIONS = ("enc_self", "dec_self", "dec_enc")
 HEAD = ("attention", "layer", "head")
 """The columns that name a head in every table."""
 
+HALVES = ("by_bias", "by_content", "bias_weight")
+"""Columns of what heads with biases of distances do by these alone and by products of queries and keys alone."""
+
 FEEDFORWARDS = ("enc_ffn", "dec_ffn")
 """The feed-forward layers of the encoder and of the decoder, whose hidden units can be removed as heads can."""
 

@@ -14,7 +14,8 @@
                                                  cross_attention_roles.tsv the label now, last or next
                    alignment {aer, low, high, precision, recall, offset, offset_aer, pairs, aligns},     of its first
                                                  step; or null. aer is in values too
-                   roles [{role, name, label, accuracy, low, high, baseline, cases, holds}]}]
+                   roles [{role, name, label, accuracy, low, high, baseline, cases, holds,
+                         by_bias, by_content, bias_weight}]}]     these only in models with biases of distances
       sentences  [{number, words, relations, tree_heads, subwords, membership,
                    wanted}]                      from maps.json; wanted, only in examples, is the label in the corpus
       models     [{run, name, kind, scope, asked, score,

@@ -52,6 +52,8 @@ MEASURES = {
     ),
     "syntactic_gain": ("best gain on a relation", "accuracy above the best fixed offset, for the head's best relation"),
     "positional_accuracy": ("accuracy at one offset", "share of subwords whose largest weight is at one offset"),
+    "positional_by_bias": ("at one offset by its bias alone", "the same with products of queries and keys zero"),
+    "positional_by_content": ("at one offset by its content alone", "the same with biases of distances zero"),
     "rare_accuracy": (
         "accuracy on rare subwords",
         "share of sentences in which it looks most at one of the two rarest subwords",

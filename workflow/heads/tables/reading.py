@@ -9,7 +9,19 @@ import numpy as np
 import pandas as pd
 
 from heads.base.files import UserError, read_json, read_jsonl, read_tsv
-from heads.base.names import BLEU, FEEDFORWARDS, HEAD, METRICS, ONLY_OF, REFERENCES, SCORES, TASK_OF, TRANSLATION, WMT
+from heads.base.names import (
+    BLEU,
+    FEEDFORWARDS,
+    HALVES,
+    HEAD,
+    METRICS,
+    ONLY_OF,
+    REFERENCES,
+    SCORES,
+    TASK_OF,
+    TRANSLATION,
+    WMT,
+)
 from heads.base.runs import Need, Run, run_of
 from heads.model.shape import ModelShape
 from heads.translation.bleu import COLUMNS as STATISTICS
@@ -84,6 +96,7 @@ COLUMNS: dict[str, tuple[str, ...]] = {
     "roles.tsv": (
         *("trees", "layer", "head", "role", "name"),
         *("accuracy", "low", "high", "baseline", "excess_low", "excess_high", "cases", "reaches", "holds"),
+        *HALVES,
     ),
     "dynamics.tsv": ("update", "finished", "layer", "head", "role", "name", "accuracy", "low", "high", "baseline"),
     "positions.tsv": ("trees", "relation", "position", "arcs"),
@@ -130,6 +143,8 @@ MADE: dict[str, Callable[[Any], Iterable[Record]]] = {
     **{name: _scored for name, columns in COLUMNS.items() if "metric" in columns and name != SCORED},
     "model.json": _model,
     "gates.jsonl": _gates,
+    # Older runs do not have what a head does by its biases of distances alone.
+    "roles.tsv": lambda rows: ({**dict.fromkeys(HALVES), **row} for row in rows),
     # Not all trainings score the dev set on the way.
     "train.jsonl": lambda lines: ({"dev_bleu": None, **line} for line in lines),
     # One record for all sentences: there are thousands in each of a hundred runs.
