@@ -119,6 +119,11 @@ def test_halves_are_the_shares_of_queries_whose_largest_slow_softmax_is_where_th
                 assert rows[layer, head, "syntactic", f"nsubj {way}"]["bias_weight"] is None
     differing = [row for row in rows.values() if len({row["accuracy"], row["by_bias"], row["by_content"]}) == 3]
     assert len(differing) >= 4, "the three are told apart"
+    for words, found in zip(SENTENCES, maps, strict=True):
+        ((_, weights),) = attend(model, [words], 99, apart=True)
+        size = len(words.subwords)
+        for part, half in ((weights[4:8], "by_bias"), (weights[8:], "by_content")):
+            np.testing.assert_allclose(part, np.array(found[half])[:, :size, :size], atol=1e-6)
 
 
 @torch.no_grad()

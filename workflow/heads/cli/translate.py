@@ -1,4 +1,4 @@
-"""Translate plain text with any model: one sentence per line in, one translation per line out.
+"""Translate plain text with any model, or do what it does: one sentence per line in, one output per line out.
 
 heads translate firefox/en-pt < source.txt > translations.txt
 """
@@ -11,10 +11,16 @@ from functools import partial
 from pathlib import Path
 
 from heads.base.files import UserError, full_disk_named, some_lines
-from heads.cli._flags import add_device_arguments, add_model_argument, add_tokeniser_argument, languages_of
+from heads.cli._flags import (
+    add_device_arguments,
+    add_metric_argument,
+    add_model_argument,
+    add_tokeniser_argument,
+    languages_of,
+)
 from heads.training.devices import pick
 from heads.translation.opening import opened
-from heads.translation.scoring import score_in_words
+from heads.translation.scoring import metric_named, score_in_words
 from heads.translation.stream import open_translator, plain_lines, translated
 from heads.translation.text_scores import tokeniser_of
 
@@ -25,7 +31,8 @@ BLOCK_LINES = 1000
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the flags."""
     add_model_argument(parser)
-    parser.add_argument("--references", type=Path, help="score the translations against these lines, at the end")
+    parser.add_argument("--references", type=Path, help="score the outputs against these lines, at the end")
+    add_metric_argument(parser)
     add_tokeniser_argument(parser)
     parser.add_argument("--beam", type=count, help="beam size; 1 is greedy (default: as when the model was scored)")
     parser.add_argument(
@@ -57,7 +64,7 @@ def exponent(text: str) -> float:
 def run(arguments: argparse.Namespace) -> None:
     """Translate until the input ends; line by line if it is typed."""
     references = arguments.references and some_lines(arguments.references)
-    tokeniser = tokeniser_of(references or (), arguments.tokenize)
+    metric, tokeniser = metric_named(arguments.metric), tokeniser_of(references or (), arguments.tokenize)
     device, report = pick(arguments.device, arguments.threads), partial(print, file=sys.stderr)
     with opened(arguments.model, arguments.prefix, languages=languages_of(arguments)) as folder:
         translator = open_translator(
@@ -83,4 +90,4 @@ def run(arguments: argparse.Namespace) -> None:
         if isinstance(error, UserError):
             raise
     if references is not None:
-        report(score_in_words(translations, references, tokeniser))
+        report(score_in_words(translations, references, tokeniser, metric))

@@ -50,12 +50,13 @@ from heads.base.files import UserError
 from heads.base.methods import DRAWN
 from heads.base.names import (
     ACCURACY,
-    BLEU,
     CLASSIFICATION,
     EMBEDDING,
+    METRIC_NAMES,
     REFERENCES,
     SCOPES,
     TASK_OF,
+    TEXT_TO_TEXT,
     TRANSLATION,
 )
 from heads.base.runs import Run
@@ -123,7 +124,9 @@ def _experiment(
     task = TASK_OF[base["metric"]]
     given = "model" if not models[models["kind"] == "baseline"]["live"].all() else base["against"]
     against = "" if base["against"] == REFERENCES else f"against what the {given} wrote, "
-    metric = METRICS[base["metric"]] | ({"name": bleu_name(base.to_frame().T)} if base["metric"] == BLEU else {})
+    metric = dict(METRICS[base["metric"]])
+    if base["metric"] in METRIC_NAMES:
+        metric["name"] = bleu_name(base.to_frame().T).replace("BLEU", metric["name"])
     size = (
         f"the likeliest label alone has {base['majority']:.1f} %" if base["metric"] == ACCURACY else base["signature"]
     )
@@ -132,7 +135,7 @@ def _experiment(
     own_tables = {key: own(table) for key, table in tables.items() if "seed" in table}
     return {
         "name": name,
-        "task": task,
+        "task": TEXT_TO_TEXT if task == TRANSLATION and models["any_text"].any() else task,
         "metric": metric,
         "seed": seed,
         "seeds": int(models["seed"].nunique()),

@@ -92,9 +92,9 @@ def table_of(found: Mapping[str, Any]) -> list[Record]:
 
 
 def notes_of(measured: Measured) -> list[str]:
-    """BLEU lost when all heads of one causal effect, or random ones, are masked at once; one line each."""
+    """What is lost when all heads of one causal effect, or random ones, are masked at once; one line each."""
     return [
-        f"{row['heads']} heads masked at once ({row['masked']}): {row['bleu_change']:+.1f} BLEU"
+        f"{row['heads']} heads masked at once ({row['masked']}): {row['change']:+.1f} {row['unit']}"
         for row in measured.get(CHECK_FILE, ())
         if row["heads"]
     ]

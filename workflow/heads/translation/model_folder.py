@@ -17,6 +17,8 @@ PRETRAINED, ABOUT = "pretrained", "about.json"
 """Folder of an imported model's original files, beside its vocabularies, and the file in it with their origin."""
 EARLY_STOPPING, DESCRIBED = "early_stopping", "described"
 """Keys in that file: when a search ends, and whether `tokenizers` cuts texts, as the model's tokenizer.json says."""
+ANY_TEXT = ("bart", "t5", "mt5", "umt5")
+"""transformers' `model_type` of models that are trained for other tasks than translation too."""
 SCORE_TEXTS = {"split", "sentences", "signature"}
 
 
@@ -87,3 +89,8 @@ def about_of(place: Path) -> dict[str, Any] | None:
     """Facts about the model that the vocabularies were imported with; None if they were learnt here."""
     path = place / PRETRAINED / ABOUT
     return dict(read_json(path)) if path.exists() else None
+
+
+def writes_any_text(place: Path) -> bool:
+    """Whether the model that the vocabularies were imported with may have another task than translation."""
+    return (about_of(place) or {}).get("model_type") in ANY_TEXT
