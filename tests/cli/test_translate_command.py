@@ -180,7 +180,7 @@ def test_translations_are_scored_against_references(experiment: Experiment, comm
         given[:-1] + b"!\none more", experiment.pruned, "--references", tmp_path / "references"
     )
     assert status == 1 and len(again) == 4
-    assert "The translated text has 4 lines and its references 3: give one reference per line." in said
+    assert "The written text has 4 lines and its references 3: give one reference per line." in said
 
 
 @pytest.mark.parametrize(

@@ -141,13 +141,15 @@ def test_a_file_of_models_of_another_task_is_refused_for_an_experiment_and_no_ot
     assert {"confidence.tsv", "lrp.tsv", "roles.tsv"} < files
     refused: dict[str, set[str]] = {"demo": set(), "told": set()}
     for experiment, names in refused.items():
-        for name in sorted(files - {"causal.tsv", "cosine.json"}):
+        for name in sorted(files - {"causal.tsv", "cosine.json", "chrf.json", "rouge_l.json"}):
             try:
                 plan.check_made(experiment, name)
             except UserError:
                 names.add(name)
     of_translations = {"bleu.json", "bleu_statistics.tsv", "cross_attention_roles.tsv", "alignment_heads.tsv"}
     assert refused == {"demo": {"accuracy.json"}, "told": of_translations}
+    with pytest.raises(UserError, match=r"^chrf\.json is of models that are inspected one by one, but those of demo"):
+        plan.check_made("demo", "chrf.json")
     with pytest.raises(UserError, match=r"^causal\.tsv is of models that translate, but those of told classify"):
         plan.check_made("told", "causal.tsv")
     with pytest.raises(UserError, match=r"^experiments\.demo\.causal\.updates is 0, so no gates are fitted: set one"):

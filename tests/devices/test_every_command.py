@@ -29,7 +29,8 @@ NEEDED = {
 BY_STANZA = {"parser", "parser_model"}
 """Commands whose model is Stanza's."""
 NOT_OF_DEVICES = {
-    *("help", "prefix", "source_language", "target_language", "format", "labels", "tokenize", "max_subwords"),
+    *("help", "prefix", "source_language", "target_language", "format", "labels", "tokenize", "metric"),
+    "max_subwords",
 }
 """Flags for people that change only what is read before the model runs, or written after it."""
 pytestmark = pytest.mark.filterwarnings("ignore:Initializing zero-element tensors")

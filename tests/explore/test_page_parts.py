@@ -92,6 +92,21 @@ def test_a_head_is_called_needed_only_where_its_loss_is_sure(made: Explored, ope
     assert len(seen) == 3
 
 
+def test_halves_are_told_where_a_model_has_biases_of_distances_and_nowhere_else(opened: Opened) -> None:
+    page = opened()
+    page.click("#grids [data-head='enc_self.1.0']")
+    assert not page.locator("#card th", has_text="by its bias alone").count()
+    changed = "const [own] = rowOf('enc_self.1.0').roles; own.by_bias = 0.994; own.by_content = 0.126; renderCard();"
+    page.evaluate(f"(() => {{ {changed} }})()")
+    own = page.evaluate("rowOf('enc_self.1.0').roles[0].holds")
+    assert ("by its bias alone 99 %, by its content alone 13 %" in page.locator("#role-text").inner_text()) == own
+    table = page.locator("#card details table.numbers").last
+    columns = [text.strip() for text in table.locator("thead th").all_text_contents()]
+    assert columns[-2:] == ["by its bias alone", "by its content alone"]
+    lines = table.locator("tbody tr").all()
+    assert lines[0].locator("td").all_text_contents()[-2:] == ["99.4 %", "12.6 %"]
+
+
 def test_a_role_is_told_in_plain_words(opened: Opened) -> None:
     page = opened()
     words = {"subj": "subject", "obj": "object", "adj": "adjective", "adv": "adverb"}

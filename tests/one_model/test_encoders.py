@@ -163,7 +163,7 @@ def test_a_classifier_is_held_against_what_it_told_itself(place: Path, capsys: p
 def test_causal_gates_are_refused_in_one_sentence(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     made(place / "theirs", EMBEDS)
     assert run("inspect", place / "theirs", "-o", str(place / "heads.html"), "--causal") == 1
-    assert "--causal needs a model that translates: remove it." in capsys.readouterr().err
+    assert "--causal needs a model that writes text: remove it." in capsys.readouterr().err
     assert not (place / "heads.html").exists()
 
 

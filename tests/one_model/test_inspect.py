@@ -160,6 +160,19 @@ def role(role: str, name: str, accuracy: float, *, holds: bool = False, label: s
             [role("positional", "0", 0.49)],
             "Has no fixed place to look at (49 % at the subword itself, confidence 0.38).",
         ),
+        (
+            [
+                role("positional", "-1", 0.92) | {"by_bias": 1.0, "by_content": 0.2, "bias_weight": 0.849},
+                role("positional", "0", 0.1) | {"by_bias": 0.25, "by_content": 0.35, "bias_weight": 0.1},
+            ],
+            "Looks at the previous subword in 92 % of cases (by its bias alone 100 % at the previous subword, where it "
+            "puts a weight of 0.85; by its content alone 35 % at the subword itself).",
+        ),
+        (
+            [role("positional", "+1", 0.3) | {"by_bias": 0.9, "by_content": 0.1, "bias_weight": 0.2}],
+            "Has no fixed place to look at (30 % at the next subword, by its bias alone 90 % at the next subword, "
+            "where it puts a weight of 0.20; by its content alone 10 % at the next subword, confidence 0.38).",
+        ),
         ([role("positional_words", "0", 0.9)], "Has no fixed place to look at (confidence 0.38)."),
     ],
 )

@@ -74,9 +74,7 @@ def test_a_model_is_pruned_on_chinese_text_and_told_by_which_bleu(
     held_out = splits_of(*distinct(LINES, experiment.vocabularies()[0]))["test"]
     wanted = greedy(tmp_path / "model", held_out)
     score = BLEU(tokenize="zh").corpus_score(greedy(tmp_path / "small", held_out), [wanted]).score
-    told = re.search(
-        r"by BLEU \(zh\) against the original model's translations, it has ([\d.]+)", capsys.readouterr().err
-    )
+    told = re.search(r"by BLEU \(zh\) against the original model's outputs, it has ([\d.]+)", capsys.readouterr().err)
     assert told and float(told[1]) == pytest.approx(score, abs=0.06)
     (shown,) = data_of(tmp_path / "small.html")
     assert "|tok:zh|" in shown["signature"] and shown["sentences"]

@@ -10,6 +10,7 @@ from matplotlib.colors import to_hex
 from matplotlib.patches import Rectangle
 
 from drawn_figures import draw
+from heads.base.names import HALVES
 from heads.figures.style import FUNCTION_COLOURS
 from heads.tables.reading import Frames, load_reference
 from heads.tables.roles import (
@@ -58,6 +59,7 @@ def frames(
                     holds = int(name in (others if number else names))
                     row = {"layer": layer, "head": head, "role": role_of(name), "name": name, "cases": 9}
                     row |= {"accuracy": (layer + 1) / 4, "low": 0.2, "high": 0.9, "baseline": 0.25, "excess_low": 0.3}
+                    row |= dict.fromkeys(HALVES, math.nan)
                     row |= {"excess_high": 0.4, "holds": holds, "reaches": int(holds or (name == "0" and head == 1))}
                     roles.append({**run, "trees": source, **row})
     found = {"model.json": models, "roles.tsv": roles, "coverage.tsv": alignment}
@@ -110,6 +112,22 @@ def test_heads_that_would_be_positional_by_words_are_counted_beside_those_that_a
     assert table["positional"].to_dict() == {"baseline": 1, "pruned": 0, "scratch": 1}
     assert table.loc["scratch", ["live", "syntactic"]].tolist() == [2, 1]
     assert table.loc[["baseline", "scratch"], "heads_with_new_roles"].isna().all()
+
+
+def test_positional_heads_have_their_mean_accuracy_by_halves_each_at_its_best_offset_on_the_first_trees() -> None:
+    some = frames({BASELINE: {(0, 0): ["-1"], (1, 0): ["-1", "+1"], (1, 1): [OBJ]}, SCRATCH: {(0, 0): [RARE]}})
+    roles = some["roles.tsv"]
+    numbers = {(0, "-1"): (0.92, 0.8, 0.3), (1, "-1"): (0.94, 0.1, 0.2), (1, "+1"): (0.98, 0.6, 0.5)}
+    for (layer, name), (accuracy, by_bias, by_content) in numbers.items():
+        own = (roles["kind"] == "baseline") & (roles["layer"] == layer) & (roles["head"] == 0) & (roles["name"] == name)
+        roles.loc[own, ["accuracy", "by_bias", "by_content"]] = [accuracy, by_bias, by_content]
+    roles.loc[roles["name"] == "0", ["accuracy", "by_bias", "by_content"]] = 1.0  # held by none
+    table = roles_table(some, FIGURE8).set_index("kind")
+    columns = [f"positional_percent{half}" for half in ("", "_by_bias", "_by_content")]
+    assert table.loc["baseline", columns].tolist() == pytest.approx([95, 70, 40])
+    assert table.loc["scratch", columns].isna().all()
+    without = roles_table(frames(DRIFT), FIGURE8).set_index("kind").loc["baseline", columns]
+    assert without.iloc[0] == pytest.approx(25) and without.iloc[1:].isna().all()
 
 
 def test_the_verdict_of_the_second_trees_stands_beside_that_of_the_first() -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from heads.base.names import ATTENTIONS, BLEU, SCOPES
+from heads.base.names import ATTENTIONS, BLEU, HALVES, SCOPES
 from heads.tables.labels import relevance_columns
 from heads.tables.measures import correlations_table, measure_names, measures_table, rank_correlation
 from heads.tables.picking import heads_left, kept_share
@@ -183,9 +183,11 @@ def measured() -> Frames:
                 ("rare", "rarest", 0.01 * number, np.nan), ("positional_words", "-1", 0.07 * number, np.nan),
             ):  # fmt: skip
                 facts = {"role": role, "name": name, "accuracy": accuracy + shift, "baseline": baseline}
+                halves = (accuracy + 0.4 + shift, 0.6 - accuracy + shift, 0.5)
+                facts |= dict(zip(HALVES, halves, strict=True))
                 where = {key: head[key] for key in (*RUN_COLUMNS, "layer", "head")}
                 roles.append({**where, "trees": "gold", **facts})
-                roles.append({**where, "trees": "stanza", **facts, "accuracy": 99.0})
+                roles.append({**where, "trees": "stanza", **facts, "accuracy": 99.0, "by_bias": 99.0})
     opened = {("all", "0.1"): 4, ("all", "0.3"): 2, ("all", "0"): 18, ("all", ""): 18, ("enc_self", "0.2"): 1}
     for (scope, lam), count in opened.items():
         for number, place in enumerate(HEADS):
@@ -204,6 +206,7 @@ def test_every_measure_of_a_head_is_the_baselines_own() -> None:
                 "lrp_z-plus_signed_by_step": -3.2, "lrp_z-plus_signed_of_sums": 46.8, "lrp_z-plus_absolute": 3.2,
                 "confidence": 3.3, "importance_example": 3.4, "importance_token": 3.5, "score_lost": 7,
                 "causal_gate": 3.7, "positional_accuracy": 0.3, "positional_words_accuracy": 0.21,
+                "positional_by_bias": 0.7, "positional_by_content": 0.55,
                 "syntactic_gain": 0.2, "rare_accuracy": 0.03,
                 "gate_survival_all": 0.5, "gate_last_lambda_all": 0.1, "gate_survival_enc_self": 0,
                 "gate_last_lambda_enc_self": 0}  # fmt: skip

@@ -9,9 +9,11 @@ from torch import Tensor
 
 from heads.analysis.attention_maps import Classified, Translated
 from heads.config.analyses import TranslateSettings
-from heads.model.attention import Trace
+from heads.model.attention import Trace, attention_weights, with_mask
+from heads.model.distances import all_distances
 from heads.model.encoder import Encoder
 from heads.model.shape import ModelShape
+from heads.model.sublayers import SelfAttention, name_of, parts_of
 from heads.model.transformer import Transformer
 from heads.syntax.words import SentenceAttention, Words
 from heads.text.batches import batched, make_batch, pad
@@ -32,24 +34,47 @@ def by_length(sentences: Sequence[Words], batch_tokens: int) -> Iterator[list[in
     return (members.tolist() for members in batched(np.argsort(lengths, kind="stable"), lengths, batch_tokens))
 
 
+def halves_of(model: Encoder, trace: Trace, real: Tensor) -> list[Tensor]:
+    """Weights [B, N, P, P] of all live encoder heads by their biases of distances alone, and by their products alone.
+
+    Each is the softmax of one of the two summands that a head's weights are the softmax of, in the states of the whole
+    model. trace: of an encoding of sentences with mask `real` [B, P].
+    """
+    by_bias, by_products = [], []
+    for part in parts_of(model.encoder):
+        if isinstance(part, SelfAttention) and part.attention.heads:
+            attention, mask = part.attention, real[:, None, None]
+            bias = part.bias(all_distances(real.shape[1], real.device)[None])
+            by_bias.append(with_mask(bias, mask).softmax(-1))
+            entered = part.residual.enter(trace[f"{name_of(part)}.input"])
+            queries, keys = attention.together(entered, None, attention.query, attention.key)
+            by_products.append(attention_weights(queries, keys, mask=mask, causal=False, scale=attention.scale))
+    return [torch.cat(by_bias, 1), torch.cat(by_products, 1)]
+
+
 @torch.inference_mode()
-def attend(model: Encoder, sentences: Sequence[Words], batch_tokens: int) -> Iterator[SentenceAttention]:
+def attend(
+    model: Encoder, sentences: Sequence[Words], batch_tokens: int, *, apart: bool = False
+) -> Iterator[SentenceAttention]:
     """Each sentence with its encoder self-attention [N, P, P], heads in the order of `ModelShape.heads`.
 
     The model, in evaluation mode, reads the sentence followed by EOS; an encoder alone reads BOS before it and no
     second sentence. Rows and columns of these special tokens are dropped, and weights are not renormalised. Sentences
     come by length, in batches of about `batch_tokens` subwords. A model without live heads in its encoder yields
-    nothing.
+    nothing. apart: whether weights by biases of distances alone, then those by products alone follow, [3N, P, P].
     """
     device = next(model.parameters()).device
     start = [BOS] if model.shape.alone else []
     for members in by_length(sentences, batch_tokens):
-        source, mask = pad([np.array([*start, *sentences[i].subwords, EOS], np.int32) for i in members])
+        padded = pad([np.array([*start, *sentences[i].subwords, EOS], np.int32) for i in members])
+        source, mask = (tensor.to(device) for tensor in padded)
         trace: Trace = {}
-        model.encode(source.to(device), mask.to(device), trace=trace)
+        model.encode(source, mask, trace=trace)
         weights = live_weights(trace, model.shape, "enc_self")
         if weights is None:
             return
+        if apart:
+            weights = torch.cat([weights, *halves_of(model, trace, mask)], 1)
         for row, member in zip(weights.float().cpu().numpy(), members, strict=True):
             real = slice(len(start), len(start) + len(sentences[member].subwords))
             yield sentences[member], row[:, real, real]

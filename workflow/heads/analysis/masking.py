@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from heads.analysis.ablation import Translate
-from heads.analysis.metrics import ACCURACY, COSINE, Answers, Metric, bleu_by
+from heads.analysis.metrics import ACCURACY, COSINE, Answers, Metric, text_metric
 from heads.base.files import UserError, read_references
-from heads.base.names import AUTO
+from heads.base.names import AUTO, BLEU
 from heads.config.analyses import TranslateSettings
 from heads.model.alone import ExampleEncoder, SentenceEncoder
 from heads.model.encoder import Encoder
@@ -48,10 +48,14 @@ class EncodedText:
     references: Sequence[str]
     target: Encodes
     tokeniser: str = AUTO
-    """Of BLEU, as in `tokeniser_of`."""
+    """Of BLEU and ROUGE-L, as in `tokeniser_of`."""
+    metric: str = BLEU
+    """What outputs are scored by, if they are text."""
 
 
-def read_text(source: Path, references: Path, target_bpe: Path, tokeniser: str = AUTO) -> EncodedText:
+def read_text(
+    source: Path, references: Path, target_bpe: Path, tokeniser: str = AUTO, metric: str = BLEU
+) -> EncodedText:
     """The text of a token file, with the lines of a plain file as references.
 
     target_bpe: the target vocabulary, or the labels. Raises UserError if text and references differ in length, or for
@@ -60,7 +64,7 @@ def read_text(source: Path, references: Path, target_bpe: Path, tokeniser: str =
     tokens = Tokens(source)
     lines, target = read_references(references, str(source), len(tokens)), opened(target_bpe)
     lines = target.named(lines, references) if isinstance(target, Labels) else lines
-    return EncodedText(tokens, lines, target, tokeniser)
+    return EncodedText(tokens, lines, target, tokeniser, metric)
 
 
 def answers_of(
@@ -76,7 +80,7 @@ def answers_of(
     tokens, lines, target = text.source, text.references[: search.sentences or None], text.target
     if isinstance(target, Vocabulary):
         assert isinstance(model, Transformer)
-        pairs, metric = every_pair(tokens), bleu_by(tokeniser_of(text.references, text.tokeniser))
+        pairs, metric = every_pair(tokens), text_metric(text.metric, tokeniser_of(text.references, text.tokeniser))
         if much_alike and search.beam == 1:
             drafted = Drafted(model, pairs, search, device)
             return lambda gates: target.decode([ids for _, ids in sorted(drafted(gates).items())]), lines, metric

@@ -1,4 +1,4 @@
-"""Metrics and significance tests for outputs: BLEU of translations, accuracy of labels, cosine of vectors.
+"""Metrics and significance tests for outputs: BLEU, chrF or ROUGE-L of text, accuracy of labels, cosine of vectors.
 
 This module opens no files. S answers, N systems.
 """
@@ -13,12 +13,14 @@ from mpmath import betainc
 from numpy.typing import NDArray
 
 from heads.base.bootstrap import halved_sums, resampled_sums
-from heads.base.names import AUTO
+from heads.base.names import AUTO, CHRF, ROUGE_L
 from heads.translation.bleu import COLUMNS, bleu_of
+from heads.translation.chrf import chrf_counts, chrf_of
+from heads.translation.rouge import rouge_counts, rouge_of
 from heads.translation.text_scores import bleu_statistics, tokeniser_of
 
 ROUNDING = 1e-9
-"""BLEU scores that differ by less count as equal."""
+"""Scores from whole numbers that differ by less count as equal."""
 
 Found = tuple[float, NDArray[np.float64]]
 """A score, and the score of each draw of sentences."""
@@ -43,11 +45,38 @@ class Metric:
     beside: Mapping[str, Paired] = field(default_factory=dict)
     """Additional scores of the same answers, by name."""
     tokeniser: str = AUTO
-    """sacrebleu's tokeniser, for BLEU; AUTO: the one for the references that are scored."""
+    """sacrebleu's tokeniser, for BLEU and ROUGE-L; AUTO: the one for the references that are scored."""
 
     def named(self, columns: Sequence[str]) -> tuple[str, ...]:
         """Column names with BLEU's name replaced by this metric's."""
         return tuple(column.replace(BLEU.name, self.name) for column in columns)
+
+
+def counted_bleu(hypotheses: Sequence[str], references: Sequence[str], tokeniser: str) -> NDArray[np.float32]:
+    """The BLEU statistics of each sentence [S, C]."""
+    rows = [list(row.values()) for row in bleu_statistics(hypotheses, references, tokeniser)]
+    return np.array(rows, np.float32).reshape(len(rows), len(COLUMNS))
+
+
+@dataclass(frozen=True, slots=True)
+class Counting:
+    """A score of text that follows from sums of counts of its sentences."""
+
+    counted: Callable[[Sequence[str], Sequence[str], str], NDArray[np.float32]]
+    """Counts [S, C] of outputs against references, cut by a tokeniser."""
+    of: Callable[[NDArray[np.floating]], NDArray[np.float64]] = bleu_of
+    """The scores of sums [..., C]."""
+    rounding: float = ROUNDING
+    """Scores that differ by less count as equal."""
+
+
+COUNTED_BLEU = Counting(counted_bleu)
+COUNTINGS = {
+    "bleu": COUNTED_BLEU,
+    CHRF: Counting(lambda said, right, _: chrf_counts(said, right), chrf_of),
+    ROUGE_L: Counting(rouge_counts, rouge_of, rounding=1e-4),  # sums of shares in single precision are not exact
+}
+"""By the name of the metric."""
 
 
 def paired_permutations(
@@ -56,44 +85,45 @@ def paired_permutations(
     references: Sequence[str],
     resamples: int,
     tokeniser: str = AUTO,
+    by: Counting = COUNTED_BLEU,
 ) -> list[tuple[float, float]]:
-    """BLEU and two-sided p-value against `baseline`, for the baseline itself and each system, see `swapped_p`."""
+    """Score and two-sided p-value against `baseline`, for the baseline itself and each system, see `swapped_p`."""
     tokeniser = tokeniser_of(references, tokeniser)
-    own = _counted(baseline, references, tokeniser)
-    found = [(float(bleu_of(own.sum(0))), 1.0)]
+    own = by.counted(baseline, references, tokeniser)
+    found = [(float(by.of(own.sum(0))), 1.0)]
     for texts in systems:
-        # A masked head leaves most translations unchanged; these are not counted again.
+        # A masked head leaves most outputs unchanged; these are not counted again.
         changed = [number for number, (text, before) in enumerate(zip(texts, baseline, strict=True)) if text != before]
         counts = own.copy()
-        counts[changed] = _counted([texts[n] for n in changed], [references[n] for n in changed], tokeniser)
-        found.append((float(bleu_of(counts.sum(0))), swapped_p(own, counts, resamples)))
+        counts[changed] = by.counted([texts[n] for n in changed], [references[n] for n in changed], tokeniser)
+        found.append((float(by.of(counts.sum(0))), swapped_p(own, counts, resamples, by)))
     return found
 
 
-def swapped_p(one: NDArray[np.float32], other: NDArray[np.float32], draws: int) -> float:
-    """Two-sided p-value of the BLEU difference of two systems, from the statistics [S, C] of their translations.
+def swapped_p(one: NDArray[np.float32], other: NDArray[np.float32], draws: int, by: Counting = COUNTED_BLEU) -> float:
+    """Two-sided p-value of the difference of two systems' scores, from the counts [S, C] of their outputs.
 
-    If the systems were equal, either could have produced each of a sentence's two translations. In each draw a coin
-    decides for each sentence whether the two are swapped; p is the share of draws in which BLEU differs at least as
-    much as without swaps (approximate randomisation, Riezler and Maxwell 2005). The unswapped translations count as a
+    If the systems were equal, either could have produced each of a sentence's two outputs. In each draw a coin
+    decides for each sentence whether the two are swapped; p is the share of draws in which the score differs at least
+    as much as without swaps (approximate randomisation, Riezler and Maxwell 2005). The unswapped outputs count as a
     draw, so p is never below 1 / (draws + 1).
     """
     gains = other - one
     swapped = np.concatenate([np.zeros((1, gains.shape[1])), halved_sums(gains[gains.any(1)], draws)])
-    differences = np.abs(bleu_of(other.sum(0) - swapped) - bleu_of(one.sum(0) + swapped))
-    return float(np.mean(differences >= differences[0] - ROUNDING))
+    differences = np.abs(by.of(other.sum(0) - swapped) - by.of(one.sum(0) + swapped))
+    return float(np.mean(differences >= differences[0] - by.rounding))
 
 
-def drawn_bleu(hypotheses: Sequence[str], references: Sequence[str], resamples: int, tokeniser: str = AUTO) -> Found:
-    """BLEU of translations and of draws of them, which depend only on the number of translations."""
-    counts = _counted(hypotheses, references, tokeniser)
-    return float(bleu_of(counts.sum(0))), bleu_of(resampled_sums(counts, resamples))
-
-
-def _counted(hypotheses: Sequence[str], references: Sequence[str], tokeniser: str) -> NDArray[np.float32]:
-    """The BLEU statistics of each sentence [S, C]."""
-    rows = [list(row.values()) for row in bleu_statistics(hypotheses, references, tokeniser)]
-    return np.array(rows, np.float32).reshape(len(rows), len(COLUMNS))
+def drawn_texts(
+    hypotheses: Sequence[str],
+    references: Sequence[str],
+    resamples: int,
+    tokeniser: str = AUTO,
+    by: Counting = COUNTED_BLEU,
+) -> Found:
+    """The score of outputs and of draws of them, which depend only on the number of outputs."""
+    counts = by.counted(hypotheses, references, tokeniser)
+    return float(by.of(counts.sum(0))), by.of(resampled_sums(counts, resamples))
 
 
 def paired_t_test(values: Values) -> Paired:
@@ -190,10 +220,16 @@ def labels_scored(labels: Sequence[str], references: Sequence[str]) -> dict[str,
     }
 
 
+def text_metric(name: str, tokeniser: str) -> Metric:
+    """BLEU, chrF or ROUGE-L of text that is cut by a tokeniser of sacrebleu."""
+    by = COUNTINGS[name]
+    paired = partial(paired_permutations, tokeniser=tokeniser, by=by)
+    return Metric(name, paired, partial(drawn_texts, tokeniser=tokeniser, by=by), tokeniser=tokeniser)
+
+
 def bleu_by(tokeniser: str) -> Metric:
     """BLEU of text that is cut by a tokeniser of sacrebleu."""
-    paired, drawn = partial(paired_permutations, tokeniser=tokeniser), partial(drawn_bleu, tokeniser=tokeniser)
-    return Metric("bleu", paired, drawn, tokeniser=tokeniser)
+    return text_metric("bleu", tokeniser)
 
 
 BLEU = bleu_by(AUTO)

@@ -46,12 +46,14 @@ def roles_on_trees(
     measured.
     """
     heads = [(layer, head) for _, layer, head in model.shape.heads(("enc_self",))]
+    apart = bool(model.shape.distance_buckets)
     rows: list[Row] = []
     coverage: list[Row] = []
     stand: list[Row] = []
     for name, treebank in treebanks.items():
         kept, counts = measurable(treebank, vocabulary, settings)
-        found = roles(attend(model, kept, settings.batch_tokens), heads, ranks, settings)
+        attended = attend(model, kept, settings.batch_tokens, apart=apart)
+        found = roles(attended, heads, ranks, settings, apart=apart)
         rows += [{"trees": name, **row} for row in found]
         coverage.append({"trees": name, **counts})
         stand += [{"trees": name, **row} for row in positions(kept, settings.relations)]

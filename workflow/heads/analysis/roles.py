@@ -27,6 +27,11 @@ upper end, separates a head that surely lacks a role from one that may have it. 
 intervals are narrow and both verdicts nearly the same; with a few hundred cases, a syntactic head must be some points
 above the margin.
 
+The weights of a head with biases of distances (Raffel et al. 2020), which depend on where a key stands and on nothing
+else, can be taken apart, which the paper's models do not allow: `by_bias` is the accuracy of the biases alone, products
+being zero, and `by_content` that of the products alone. As the largest of biases is in one place however little it
+exceeds the others, `bias_weight` has the mean weight that they put there. Of equal weights the first counts.
+
 A measure without cases has no accuracy; with fewer than `min_cases` it has one, but gives no head the role: a bootstrap
 of a handful of cases underestimates its own uncertainty.
 
@@ -41,13 +46,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heads.base.bootstrap import interval, resampled_sums
+from heads.base.names import HALVES
 from heads.config.analyses import RolesSettings
 from heads.syntax.words import Arc, SentenceAttention, Words, on_words
 from heads.text.special_ids import UNK
 
 COLUMNS = (
     "layer", "head", "role", "name", "accuracy", "low", "high", "baseline", "excess_low", "excess_high",
-    "cases", "reaches", "holds",
+    "cases", "reaches", "holds", *HALVES,
 )  # fmt: skip
 POSITION_COLUMNS = ("relation", "position", "arcs")
 OFFSETS = (-2, -1, 0, 1, 2)
@@ -84,6 +90,11 @@ def positional(targets: Whole) -> Hits:
     wanted = own + np.array(OFFSETS)
     inside = (wanted >= 0) & (wanted < len(own))
     return ((targets[:, :, None] == wanted) & inside).sum(1), inside.sum(0)
+
+
+def put(weights: NDArray[np.floating]) -> Floats:
+    """The sum over all queries of the weight at each of OFFSETS [N, O], for weights [N, P, P] between subwords."""
+    return np.stack([np.trace(weights, offset, 1, 2, dtype=np.float64) for offset in OFFSETS], -1)
 
 
 def partners_of(arcs: Iterable[Arc], words: int, relations: Sequence[str]) -> NDArray[np.bool_]:
@@ -168,13 +179,15 @@ def shares(some: Floats, of: Floats) -> Floats:
 
 def count(
     attended: Iterable[SentenceAttention], heads: int, ranks: Whole, relations: Sequence[str], rare_outside_top: int
-) -> tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.float32], Whole]:
-    """Counts for each sentence, in the order in which they come, and what the last of them are of.
+) -> tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.float32], Whole, Floats]:
+    """Counts for each sentence, in the order in which they come, what the last of them are of, and a sum.
 
-    These are hits [S, N, M], cases [S, M] and dependents at each offset in a relation [S, K]; then these relations [K].
+    These are hits [S, N, M], cases [S, M] and dependents at each offset in a relation [S, K]; then these relations [K],
+    and the weights at all cases of each of OFFSETS [N, O].
     """
     size = len(names_of(relations))
     hits, cases, offsets = [], [], []
+    weight = np.zeros((heads, len(OFFSETS)))
     known = np.where(np.arange(len(ranks)) == UNK, NOWHERE, ranks)
     for words, weights in attended:
         of_subwords, of_words = pointed(weights), pointed(on_words(weights, words.membership))
@@ -184,12 +197,14 @@ def count(
         hits.append(np.concatenate([part[0] for part in parts], 1).astype(np.float32))
         cases.append(np.concatenate([part[1] for part in parts]))
         offsets.append(offsets_of(partners))
+        weight += put(weights)
     columns = sorted(set().union(*offsets))
     return (
         np.array(hits, np.float32).reshape(len(hits), heads, size),
         np.array(cases, np.float32).reshape(len(cases), size),
         np.array([[one[key] for key in columns] for one in offsets], np.float32).reshape(len(offsets), len(columns)),
         np.array([relation for relation, _ in columns], np.int64),
+        weight,
     )
 
 
@@ -219,17 +234,43 @@ def _thresholds(baselines: Floats, settings: RolesSettings) -> Floats:
     return found
 
 
+def known(share: float) -> float | None:
+    """The share, or None for NaN."""
+    return None if np.isnan(share) else float(share)
+
+
+def halves(hits: NDArray[np.float32], cases: NDArray[np.float32], weight: Floats) -> Floats:
+    """`by_bias`, `by_content` and `bias_weight` of each head and measure [3, N, M]; NaN for weights of no offset.
+
+    hits: [S, 3N, M] by all weights, by biases and by products. cases: [S, M]. weight: [3N, O], from `count`.
+    """
+    counted = cases.sum(0, dtype=np.float64)
+    _, by_bias, by_content = np.split(shares(hits.sum(0, dtype=np.float64), counted), 3)
+    found = np.full_like(by_bias, np.nan)
+    found[:, : len(OFFSETS)] = shares(np.split(weight, 3)[1], counted[: len(OFFSETS)])
+    return np.stack([by_bias, by_content, found])
+
+
 def roles(
-    attended: Iterable[SentenceAttention], heads: Sequence[tuple[int, int]], ranks: Whole, settings: RolesSettings
+    attended: Iterable[SentenceAttention],
+    heads: Sequence[tuple[int, int]],
+    ranks: Whole,
+    settings: RolesSettings,
+    *,
+    apart: bool = False,
 ) -> list[Row]:
     """One row as in COLUMNS for each head and measure.
 
     heads: (layer, original number) in the order of the weights. ranks: of all subwords of the source vocabulary, from
-    `frequency_ranks`. A model without heads has no rows.
+    `frequency_ranks`. apart: whether weights come with those by biases alone and by products alone, as `attend` has
+    them. A model without heads has no rows.
     """
     if not heads:
         return []
-    *counts, relation_of = count(attended, len(heads), ranks, settings.relations, settings.rare_outside_top)
+    maps = len(heads) * (3 if apart else 1)
+    *counts, relation_of, weight = count(attended, maps, ranks, settings.relations, settings.rare_outside_top)
+    alone = halves(counts[0], counts[1], weight) if apart else None
+    counts[0] = counts[0][:, : len(heads)]
     hits, cases, offsets = sampled(counts, settings.bootstrap)
     accuracy = shares(hits, cases[:, None])
     baselines = _baselines(cases, offsets, relation_of, len(settings.relations))
@@ -244,7 +285,7 @@ def roles(
         for measure, (role, name) in enumerate(names):
             at = number, measure
             found = [accuracy[0][at], low[at], high[at], baselines[0, measure], excess_low[at], excess_high[at]]
-            numbers = [None if np.isnan(share) else float(share) for share in found]
-            facts = (*head, role, name, *numbers, int(cases[0, measure]), int(reaches[at]), int(holds[at]))
-            rows.append(dict(zip(COLUMNS, facts, strict=True)))
+            facts = (*head, role, name, *map(known, found), int(cases[0, measure]), int(reaches[at]), int(holds[at]))
+            by_halves = (None,) * len(HALVES) if alone is None else map(known, alone[:, number, measure])
+            rows.append(dict(zip(COLUMNS, (*facts, *by_halves), strict=True)))
     return rows

@@ -9,6 +9,9 @@ ATTENTIONS = ("enc_self", "dec_self", "dec_enc")
 HEAD = ("attention", "layer", "head")
 """The columns that name a head in every table."""
 
+HALVES = ("by_bias", "by_content", "bias_weight")
+"""Columns of what heads with biases of distances do by these alone and by products of queries and keys alone."""
+
 FEEDFORWARDS = ("enc_ffn", "dec_ffn")
 """The feed-forward layers of the encoder and of the decoder, whose hidden units can be removed as heads can."""
 
@@ -50,9 +53,20 @@ TASK = "task"
 """The key in settings of stages if the target is not text."""
 TRANSLATION, CLASSIFICATION, EMBEDDING = "translation", "classification", "embedding"
 """What models are trained for: to write the target, to predict an example's label, or to embed it in one vector."""
-METRICS = BLEU, ACCURACY, COSINE = ("bleu", "accuracy", "cosine")
+ONE_MODEL = "one model"
+"""In their place: what only `heads inspect` and `heads prune` score text by."""
+TEXT_TO_TEXT = "text-to-text"
+"""What the page calls the task of models whose prefix or training decides what they write, such as T5 and BART."""
+METRICS = BLEU, ACCURACY, COSINE, CHRF, ROUGE_L = ("bleu", "accuracy", "cosine", "chrf", "rouge_l")
 """The values of the column `metric` beside a `score` in tables."""
-TASK_OF = {BLEU: TRANSLATION, ACCURACY: CLASSIFICATION, COSINE: EMBEDDING}
+METRIC_NAMES = {BLEU: "BLEU", CHRF: "chrF", ROUGE_L: "ROUGE-L"}
+"""The names of those of text."""
+TEXT_METRICS = {name.lower(): metric for metric, name in METRIC_NAMES.items()}
+"""Metrics by the values of --metric."""
+TASK_OF = {
+    **{BLEU: TRANSLATION, CHRF: TRANSLATION, ROUGE_L: TRANSLATION},
+    **{ACCURACY: CLASSIFICATION, COSINE: EMBEDDING},
+}
 SCORES = {metric: f"{metric}.json" for metric in METRICS}
 """The file of a run with its score, by metric."""
 SCORED_FILES = {TRANSLATION: (SCORES[BLEU], "translations.txt"), CLASSIFICATION: (SCORES[ACCURACY], "predictions.txt")}
@@ -63,8 +77,9 @@ ONLY_OF = {
     ),
     CLASSIFICATION: (SCORES[ACCURACY],),
     EMBEDDING: (SCORES[COSINE],),
+    ONE_MODEL: (SCORES[CHRF], SCORES[ROUGE_L]),
 }
-"""Files that only runs with this task have."""
+"""Files that only runs with this task have; no run of the workflow has those of vectors and of ONE_MODEL."""
 KINDS_OF = {TRANSLATION: ATTENTIONS, CLASSIFICATION: ("enc_self",)}
 """The kinds of attention that models have, by their task."""
 KINDS = ("baseline", "gates", "pruned", "scratch", "selected", "penalty_gates", "penalty_scratch")

@@ -5,7 +5,18 @@ from collections.abc import Callable
 from pathlib import Path
 
 from heads.base.files import settings_given
-from heads.base.names import AUTO, GATED_SCOPES, PAPER_CORPORA, QUANTIZATIONS, TOKENISERS, TOKENIZE, WMT
+from heads.base.names import (
+    AUTO,
+    BLEU,
+    GATED_SCOPES,
+    METRIC_NAMES,
+    PAPER_CORPORA,
+    QUANTIZATIONS,
+    TEXT_METRICS,
+    TOKENISERS,
+    TOKENIZE,
+    WMT,
+)
 from heads.base.outputs import DECLARED, FILE, FOLDER, Output
 from heads.config.settings import Section, section
 
@@ -63,8 +74,14 @@ def add_tokeniser_argument(parser: argparse.ArgumentParser) -> None:
         f"--{TOKENIZE}",
         choices=TOKENISERS,
         default=AUTO,
-        help="sacrebleu's tokeniser for BLEU; auto: the one for the script of the references, such as zh or 13a",
+        help="sacrebleu's tokeniser for BLEU and ROUGE-L; auto: that for the references' script, such as zh or 13a",
     )
+
+
+def add_metric_argument(parser: argparse.ArgumentParser) -> None:
+    """Declare `--metric`, for commands that hold what a model writes against references or against its own outputs."""
+    what = "score of models that write text; rouge-l, for summaries, needs the extra of the name rouge (bleu)"
+    parser.add_argument("--metric", choices=TEXT_METRICS, default=METRIC_NAMES[BLEU].lower(), help=what)
 
 
 def add_analysis_arguments(parser: argparse.ArgumentParser) -> None:

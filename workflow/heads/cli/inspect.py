@@ -11,6 +11,7 @@ from heads.base.files import write_text
 from heads.cli._flags import (
     add_device_arguments,
     add_labels_argument,
+    add_metric_argument,
     add_model_argument,
     add_output_argument,
     add_tokeniser_argument,
@@ -28,8 +29,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("text", type=Path, help="text to read, one sentence or example per line")
     what = "page to write, such as heads.html, with a table beside it"
     add_output_argument(parser, "-o", "--output", what=what, beside=table_beside)
-    parser.add_argument("--references", type=Path, help="translations or labels of the text; default: the model's own")
+    parser.add_argument(
+        "--references", type=Path, help="right outputs or labels for the text; default: the model's own"
+    )
     add_labels_argument(parser)
+    add_metric_argument(parser)
     add_tokeniser_argument(parser)
     parser.add_argument("--trees", type=Path, help="treebank of the source language, CoNLL-U, for syntactic heads")
     parser.add_argument(
@@ -79,6 +83,7 @@ def run(arguments: argparse.Namespace) -> None:
             labels=arguments.labels,
             references_file=arguments.references,
             tokenize=arguments.tokenize,
+            metric=arguments.metric,
             device=arguments.device,
             threads=arguments.threads,
             report=report,

@@ -16,6 +16,7 @@ from heads.base.outputs import NEW_FOLDER
 from heads.cli._flags import (
     add_device_arguments,
     add_labels_argument,
+    add_metric_argument,
     add_model_argument,
     add_output_argument,
     add_quantization_argument,
@@ -33,7 +34,7 @@ from heads.one_model.surgery import studied
 from heads.one_model.wish import FLAGS, GATES, MINUTES, SURGEON, UPDATES, WAYS, fitted, wish_of
 from heads.one_model.workplace import STUDIED, Workplace, fingerprint_of, splits_for
 from heads.training.devices import pick
-from heads.translation.text_scores import tokeniser_of
+from heads.translation.scoring import metric_named
 
 SENTENCES = {GATES: 20000, SURGEON: 10000}
 """The most sentences to use."""
@@ -49,7 +50,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     size = parser.add_mutually_exclusive_group()
     size.add_argument("--keep", help="number of heads to keep, such as 24; encoder=12 prunes only the encoder")
     size.add_argument(
-        "--loss", type=float, help="the most BLEU, or points of accuracy or cosine, to lose on held-out sentences"
+        "--loss",
+        type=float,
+        help="the most BLEU or other --metric, or points of accuracy or cosine, to lose on held-out sentences",
     )
     units = "number of hidden units to keep in an average feed-forward layer, or a share such as 67%%"
     parser.add_argument("--feedforward", help=units)
@@ -66,6 +69,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--minutes", type=float, help=long)
     add_quantization_argument(parser)
     add_labels_argument(parser)
+    add_metric_argument(parser)
     add_tokeniser_argument(parser)
     most = "the most sentences of the text to use (10000; by gates 20000)"
     parser.add_argument("--sentences", type=int, default=0, help=most)
@@ -78,7 +82,7 @@ def run(arguments: argparse.Namespace) -> None:
     refuse_quantization(arguments.format, arguments.quantization)
     wish = wish_of(**{name: getattr(arguments, name) for name in FLAGS})
     lines = read_lines(arguments.text)
-    tokeniser_of((), arguments.tokenize)  # raises at once what is wrong with it
+    metric = metric_named(arguments.metric, arguments.tokenize)
     languages = languages_of(arguments)
     report = partial(print, file=sys.stderr, flush=True)
     bundle = open_model(arguments.model, arguments.prefix, arguments.labels, languages)
@@ -89,7 +93,7 @@ def run(arguments: argparse.Namespace) -> None:
     asked |= {"languages": " ".join(languages)} if any(languages) else {}
     asked |= {"labels": arguments.labels} if arguments.labels else {}
     unfinished = arguments.output.with_name(f".{arguments.output.name}.unfinished")
-    place = Workplace(unfinished, asked, arguments.tokenize)
+    place = Workplace(unfinished, asked, arguments.tokenize, metric)
     place.lay_out(bundle)
     del bundle  # which is large, and stands in the workplace now
     # Only once: what holds a GPU would wait for a second one.

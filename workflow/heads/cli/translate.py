@@ -1,4 +1,4 @@
-"""Translate plain text with any model: one sentence per line in, one translation per line out.
+"""Translate plain text with any model, or do what it does: one sentence per line in, one output per line out.
 
 heads translate firefox/en-pt < source.txt > translations.txt
 """
@@ -11,11 +11,17 @@ from functools import partial
 from pathlib import Path
 
 from heads.base.files import UserError, full_disk_named, some_lines
-from heads.cli._flags import add_device_arguments, add_model_argument, add_tokeniser_argument, languages_of
+from heads.cli._flags import (
+    add_device_arguments,
+    add_metric_argument,
+    add_model_argument,
+    add_tokeniser_argument,
+    languages_of,
+)
 from heads.interop.bundle import open_translator
 from heads.interop.opening import open_model
 from heads.training.devices import pick
-from heads.translation.scoring import score_in_words
+from heads.translation.scoring import metric_named, score_in_words
 from heads.translation.stream import plain_lines, translated
 from heads.translation.text_scores import tokeniser_of
 
@@ -26,7 +32,8 @@ BLOCK_LINES = 1000
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the flags."""
     add_model_argument(parser)
-    parser.add_argument("--references", type=Path, help="score the translations against these lines, at the end")
+    parser.add_argument("--references", type=Path, help="score the outputs against these lines, at the end")
+    add_metric_argument(parser)
     add_tokeniser_argument(parser)
     parser.add_argument("--beam", type=count, help="beam size; 1 is greedy (default: as when the model was scored)")
     parser.add_argument(
@@ -58,7 +65,7 @@ def exponent(text: str) -> float:
 def run(arguments: argparse.Namespace) -> None:
     """Translate until the input ends; line by line if it is typed."""
     references = arguments.references and some_lines(arguments.references)
-    tokeniser = tokeniser_of(references or (), arguments.tokenize)
+    metric, tokeniser = metric_named(arguments.metric), tokeniser_of(references or (), arguments.tokenize)
     device, report = pick(arguments.device, arguments.threads), partial(print, file=sys.stderr)
     translator = open_translator(
         open_model(arguments.model, arguments.prefix, languages=languages_of(arguments)),
@@ -83,4 +90,4 @@ def run(arguments: argparse.Namespace) -> None:
         if isinstance(error, UserError):
             raise
     if references is not None:
-        report(score_in_words(translations, references, tokeniser))
+        report(score_in_words(translations, references, tokeniser, metric))

@@ -15,6 +15,7 @@ from heads.base.names import (
     EMBEDDING,
     GATED_SCOPES,
     KINDS,
+    ONE_MODEL,
     ONLY_OF,
     SCORED_FILES,
     TASK,
@@ -35,6 +36,7 @@ SCORED_KINDS = ("baseline", "pruned", "scratch", "selected", "penalty_scratch")
 CAUSAL_FILE = "causal.tsv"
 """The file of a run that is made only if causal gates are fitted."""
 DOING = {TRANSLATION: "translate", CLASSIFICATION: "classify", EMBEDDING: "embed sentences"}
+DOING |= {ONE_MODEL: "are inspected one by one"}
 """What models do, by their task."""
 ALIGNMENT_FILE = "alignment_heads.tsv"
 """The file of a run that is made only if there is a word alignment."""

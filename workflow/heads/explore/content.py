@@ -14,7 +14,8 @@
                                                  cross_attention_roles.tsv the label now, last or next
                    alignment {aer, low, high, precision, recall, offset, offset_aer, pairs, aligns},     of its first
                                                  step; or null. aer is in values too
-                   roles [{role, name, label, accuracy, low, high, baseline, cases, holds}]}]
+                   roles [{role, name, label, accuracy, low, high, baseline, cases, holds,
+                         by_bias, by_content, bias_weight}]}]     these only in models with biases of distances
       sentences  [{number, words, relations, tree_heads, subwords, membership,
                    wanted}]                      from maps.json; wanted, only in examples, is the label in the corpus
       models     [{run, name, kind, scope, asked, score,
@@ -49,12 +50,13 @@ from heads.base.files import UserError
 from heads.base.methods import DRAWN
 from heads.base.names import (
     ACCURACY,
-    BLEU,
     CLASSIFICATION,
     EMBEDDING,
+    METRIC_NAMES,
     REFERENCES,
     SCOPES,
     TASK_OF,
+    TEXT_TO_TEXT,
     TRANSLATION,
 )
 from heads.base.runs import Run
@@ -122,7 +124,9 @@ def _experiment(
     task = TASK_OF[base["metric"]]
     given = "model" if not models[models["kind"] == "baseline"]["live"].all() else base["against"]
     against = "" if base["against"] == REFERENCES else f"against what the {given} wrote, "
-    metric = METRICS[base["metric"]] | ({"name": bleu_name(base.to_frame().T)} if base["metric"] == BLEU else {})
+    metric = dict(METRICS[base["metric"]])
+    if base["metric"] in METRIC_NAMES:
+        metric["name"] = bleu_name(base.to_frame().T).replace("BLEU", metric["name"])
     size = (
         f"the likeliest label alone has {base['majority']:.1f} %" if base["metric"] == ACCURACY else base["signature"]
     )
@@ -131,7 +135,7 @@ def _experiment(
     own_tables = {key: own(table) for key, table in tables.items() if "seed" in table}
     return {
         "name": name,
-        "task": task,
+        "task": TEXT_TO_TEXT if task == TRANSLATION and models["any_text"].any() else task,
         "metric": metric,
         "seed": seed,
         "seeds": int(models["seed"].nunique()),

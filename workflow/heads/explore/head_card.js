@@ -7,7 +7,8 @@ const isCross = (role) => role.role === "cross";
 function roleSentence(row) {
   if (!row.roles.length) return null;
   const held = row.roles.filter((role) => role.holds);
-  const described = (role) => `${plainly(role)}: right in ${percent(role.accuracy)} of ${role.cases} cases (95 % interval ${percent(role.low)} to ${percent(role.high)}${role.baseline === null ? "" : `; the best fixed offset gets ${percent(role.baseline)}`})`;
+  const halves = (role) => (role.by_bias === undefined ? "" : `; by its bias alone ${percent(role.by_bias)}, by its content alone ${percent(role.by_content)}`);
+  const described = (role) => `${plainly(role)}: right in ${percent(role.accuracy)} of ${role.cases} cases (95 % interval ${percent(role.low)} to ${percent(role.high)}${role.baseline === null ? "" : `; the best fixed offset gets ${percent(role.baseline)}`}${halves(role)})`;
   if (held.length) return `It has a role. It ${held.map(described).join("; it ")}.`;
   const gain = (role) => role.accuracy - (role.baseline ?? 1);
   const best = row.roles.reduce((first, role) => (gain(role) > gain(first) ? role : first));
@@ -82,8 +83,10 @@ function alignmentTable({ aer, low, high, precision, recall, offset, offset_aer 
 }
 
 function rolesTable(roles) {
-  const line = (role) => make("tr", {}, make("th", { scope: "row" }, role.label, role.holds ? " ✓" : ""), make("td", {}, percent(role.accuracy, 1)), make("td", {}, `${percent(role.low, 1)} to ${percent(role.high, 1)}`), make("td", {}, role.baseline === null ? "–" : percent(role.baseline, 1)));
-  const head = make("tr", {}, ...["tried as", "right", "95 % interval", "fixed offset"].map((name) => make("th", { scope: "col" }, name)));
+  const halved = roles.some((role) => role.by_bias !== undefined);
+  const halves = (role) => (halved ? [make("td", {}, percent(role.by_bias, 1)), make("td", {}, percent(role.by_content, 1))] : []);
+  const line = (role) => make("tr", {}, make("th", { scope: "row" }, role.label, role.holds ? " ✓" : ""), make("td", {}, percent(role.accuracy, 1)), make("td", {}, `${percent(role.low, 1)} to ${percent(role.high, 1)}`), make("td", {}, role.baseline === null ? "–" : percent(role.baseline, 1)), ...halves(role));
+  const head = make("tr", {}, ...["tried as", "right", "95 % interval", "fixed offset", ...(halved ? ["by its bias alone", "by its content alone"] : [])].map((name) => make("th", { scope: "col" }, name)));
   return make("table", { class: "numbers" }, make("thead", {}, head), make("tbody", {}, ...roles.map(line)));
 }
 

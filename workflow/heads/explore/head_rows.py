@@ -5,7 +5,7 @@ from typing import Any
 
 import pandas as pd
 
-from heads.base.names import HEAD
+from heads.base.names import HALVES, HEAD
 from heads.explore.needs import CROSS_ATTENTION
 from heads.explore.wording import MEASURES, measure_of, number, worded
 from heads.tables.labels import MINUS, function_label, relation_label
@@ -114,6 +114,7 @@ def _cross_roles(rows: pd.DataFrame) -> dict[Place, Tried]:
 
 def _tried(row: Mapping[str, Any], role: str, name: str, label: str, columns: Mapping[str, str]) -> dict[str, Any]:
     numbers = {shown: number(row[column]) for shown, column in columns.items()}
+    numbers |= {half: value for half in HALVES if (value := number(row.get(half))) is not None}
     return {
         "role": role,
         "name": name,

@@ -14,6 +14,7 @@ const START = "⟨start⟩", END = "⟨end⟩", SEPARATOR = "⟨separator⟩";
 /** By task: the names of a model's input and output, and the special tokens among the words. */
 const WORDS = {
   translation: { given: "sentence", answer: "translation", signs: [] },
+  "text-to-text": { given: "text", answer: "output", signs: [] },
   classification: { given: "example", answer: "label", signs: [START, SEPARATOR] },
   embedding: { given: "sentence", answer: "vector", signs: [START, SEPARATOR] },
 };

@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from heads.base.names import ACCURACY, BLEU, COSINE, FEEDFORWARDS, TRANSLATION
+from heads.base.names import ACCURACY, COSINE, FEEDFORWARDS, METRIC_NAMES, TRANSLATION
 from heads.base.runs import Run
 from heads.base.targets import Target
 from heads.tables.head_measures import GATES
@@ -12,7 +12,7 @@ from heads.tables.head_measures import MEASURES as HEAD_MEASURES
 from heads.tables.labels import PREFIX, is_shown, reading_label, reading_of
 
 METRICS = {
-    BLEU: {"name": "BLEU", "unit": ""},
+    **{metric: {"name": name, "unit": ""} for metric, name in METRIC_NAMES.items()},
     ACCURACY: {"name": "accuracy", "unit": "%"},
     COSINE: {"name": "cosine", "unit": "%"},
 }

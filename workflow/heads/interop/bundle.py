@@ -19,6 +19,7 @@ from heads.model.transformer import Transformer
 from heads.text.encoding import Encodes, opened
 from heads.text.vocabulary import Vocabulary
 from heads.translation.model_folder import (
+    ANY_TEXT,
     EARLY_STOPPING,
     PRETRAINED,
     VOCABULARIES,
@@ -60,6 +61,11 @@ class Bundle:
     def about(self) -> Mapping[str, Any] | None:
         """Facts about the third-party model that it was made from; None if there is none."""
         return self.origin.about if self.origin else about_of(vocabulary_folder(self.place))
+
+    @property
+    def writes_any_text(self) -> bool:
+        """Whether it is a third-party model that may have another task than translation."""
+        return (self.about or {}).get("model_type") in ANY_TEXT
 
     @cached_property
     def score(self) -> dict[str, Any] | None:

@@ -57,7 +57,7 @@ def use_of(form: str, origin: Facts, score: Facts | None, difference: float | No
     code = f"the code that trained the model, commit `{origin['commit']}`{changed}, with {versions}"
     if form == "folder":
         known = "" if score or about else " --beam {} --length-penalty {}".format(*SEARCH)
-        return f"""    heads translate FOLDER{known} < source.txt > translations.txt
+        return f"""    heads translate FOLDER{known} < source.txt > outputs.txt
 
 FOLDER is this folder; its `model.json` lists the remaining heads. To install the command, run `pip install .` in
 {code}."""
@@ -114,7 +114,7 @@ def cut(line):  # at subwords that were added to the vocabulary
 
 USES = {
     "onnx": """    pip install onnxruntime {library} numpy
-    python translate.py --beam {beam} --length-penalty {alpha}{search} < source.txt > translations.txt
+    python translate.py --beam {beam} --length-penalty {alpha}{search} < source.txt > outputs.txt
 
 `encoder.onnx` takes subword ids ending with EOS, `step.onnx` the newest subword of each hypothesis and the outputs of
 the encoder and of earlier steps; `translate.py` shows how.""",

@@ -1,4 +1,4 @@
-"""A model's outputs for a text (translations, labels or vectors), their score, and its attention maps."""
+"""A model's outputs for a text (texts, labels or vectors), their score, and its attention maps."""
 
 import sys
 from collections.abc import Sequence
@@ -8,9 +8,9 @@ import torch
 
 from heads.analysis.maps_of_text import maps_of_lines, maps_of_sentences
 from heads.analysis.masking import classified
-from heads.analysis.metrics import ACCURACY, BLEU, COSINE, labels_scored
+from heads.analysis.metrics import ACCURACY, COSINE, labels_scored
 from heads.base.files import UserError
-from heads.base.names import AUTO
+from heads.base.names import AUTO, BLEU, CHRF, METRIC_NAMES, ROUGE_L
 from heads.config.analyses import MapsSettings, TranslateSettings
 from heads.interop.bundle import Bundle
 from heads.model.encoder import Encoder
@@ -20,16 +20,17 @@ from heads.syntax.tokenising import words_of_text
 from heads.text.encoding import Encodes
 from heads.text.labels import Labels
 from heads.text.vocabulary import Tokens, Vocabulary
+from heads.translation.rouge import rouge_l
 from heads.translation.scoring import every_pair, score_of_texts, searched
 
 GREEDY = TranslateSettings(beam=1, length_penalty=0.0, batch_tokens=2048)
 MAPS = MapsSettings(sentences=12, min_words=5, max_words=16)
-UNITS = {BLEU.name: "BLEU", ACCURACY.name: "points of accuracy", COSINE.name: "points of cosine"}
+UNITS = {**METRIC_NAMES, ACCURACY.name: "points of accuracy", COSINE.name: "points of cosine"}
 """The unit of each metric, in words."""
 
 
 def answered_by(model: Encoder, tokens: Tokens, target: Encodes, device: torch.device) -> Sequence[str]:
-    """A model's greedy translations of a text in its own `target`, or labels; if it embeds, one word for all lines."""
+    """A model's greedy outputs for a text in its own `target`, or labels; if it embeds, one word for all lines."""
     if isinstance(target, Vocabulary):
         assert isinstance(model, Transformer)
         return searched(model, every_pair(tokens), target, GREEDY, device)[1]
@@ -46,16 +47,22 @@ def score_of_answers(
     references: Sequence[str],
     cosine: float = 100.0,
     tokeniser: str = AUTO,
+    metric: str = BLEU,
 ) -> tuple[str, dict[str, Any]]:
     """The name of a model's metric, and the content of its score file.
 
-    cosine: the score of vectors. tokeniser: of BLEU.
+    cosine: the score of vectors. tokeniser, metric: of text.
     """
     if shape.embeds:
         return COSINE.name, {COSINE.name: cosine, "examples": len(answers)}
     if shape.classifies:
         return ACCURACY.name, labels_scored(answers, references)
-    return BLEU.name, score_of_texts(answers, references, GREEDY, tokeniser)
+    found = score_of_texts(answers, references, GREEDY, tokeniser)
+    if metric == CHRF:
+        found |= {"signature": found["chrf_signature"]}
+    if metric == ROUGE_L:
+        found |= rouge_l(answers, references, tokeniser)
+    return metric, found
 
 
 def references_named(

@@ -10,7 +10,7 @@ from typing import TextIO
 import pandas as pd
 
 from heads.base.files import UserError, check_references
-from heads.base.names import AUTO
+from heads.base.names import AUTO, BLEU, METRIC_NAMES
 from heads.explore.page import page
 from heads.interop.family import NO_LANGUAGES
 from heads.interop.opening import open_model
@@ -19,8 +19,8 @@ from heads.one_model.measuring import Measuring
 from heads.one_model.page import content_of, notes_of, table_of
 from heads.one_model.text import Text
 from heads.training.devices import pick
+from heads.translation.scoring import metric_named
 from heads.translation.stream import Report
-from heads.translation.text_scores import tokeniser_of
 
 
 @dataclass(frozen=True)
@@ -53,6 +53,7 @@ def inspect(
     labels: Sequence[str] = (),
     references_file: str | Path | None = None,
     tokenize: str = AUTO,
+    metric: str = METRIC_NAMES[BLEU].lower(),
     device: str = "auto",
     threads: int = 1,
     report: Report = lambda _: None,
@@ -60,24 +61,25 @@ def inspect(
     """Measure every head of a model on the given sentences or examples.
 
     model: folder of a run, exported folder, Marian's or transformers' folder, name on the hub, or firefox/en-pt.
-    references: translations or labels; by default the model's own outputs, so that scores are fidelity to them, as
+    references: right texts or labels; by default the model's own outputs, so that scores are fidelity to them, as
     the cosine of vectors always is. trees: a CoNLL-U file, for syntactic heads. stanza: a language such as en, whose
     Stanza models parse the sentences if no trees are given. shown: numbers, from 1, of the sentences whose attention
     the page shows. masked: the number of sentences on which each head is masked alone. causal: fit causal gates as
     well (Nam et al. 2025), which takes minutes more. prefix: text before each source sentence. languages: source and
     target language, by the names that a multilingual model uses. labels: of a BERT that does not name them, in the
     order of its classifier. references_file: where the references are from, for messages. tokenize: sacrebleu's name of
-    a tokeniser for BLEU; by default the one for the script of the references. Sentences without words, and those with
-    more than `max_subwords` subwords or with such a reference, are left out and counted on standard error. Raises
-    UserError for a model, text or tokeniser that cannot be used.
+    a tokeniser for BLEU and ROUGE-L; by default the one for the script of the references. metric: bleu, chrf or
+    rouge-l, of models that write text. Sentences without words, and those with more than `max_subwords` subwords or
+    with such a reference, are left out and counted on standard error. Raises UserError for a model, text, tokeniser
+    or metric that cannot be used.
     """
     if not sentences:
         raise UserError("The text is empty: give a file with one sentence per line.")
     if references is not None:
         check_references("The text", len(sentences), "its references", references)
-    tokeniser_of((), tokenize)  # raises at once what is wrong with it
+    scored_by = metric_named(metric, tokenize)
     treebank = Path(trees) if trees else None
-    text = Text(sentences, references, treebank, stanza, shown, masked, causal, max_subwords, tokenize)
+    text = Text(sentences, references, treebank, stanza, shown, masked, causal, max_subwords, tokenize, scored_by)
     name = shown_name(str(model))
     bundle = open_model(str(model), prefix, labels, languages)
     if references is not None:

@@ -36,7 +36,7 @@ from heads.interop.bundle import Bundle
 from heads.model.shape import FACTS, Head
 from heads.model.sublayers import Gates
 from heads.model.transformer import Transformer
-from heads.one_model.answering import answered_by, maps_of_any, score_of_answers
+from heads.one_model.answering import UNITS, answered_by, maps_of_any, score_of_answers
 from heads.one_model.reading import readable
 from heads.one_model.text import Text
 from heads.syntax.pharaoh import Lines
@@ -92,14 +92,14 @@ class Measuring:
         self.tokens = tokens_of(self.text.sentences, self.source)
         self.references: Sequence[str] = []
         self.tokeniser = text.tokeniser
-        facts = {**UNTRAINED, **model.facts}
+        facts = {**UNTRAINED, **model.facts, "any_text": model.writes_any_text}
         self.files: dict[str, Any] = {FACTS: facts}
 
     def measure(self) -> dict[str, Any]:
         """All content behind the page and the table. Raises UserError if `causal` cannot be met."""
         shape = self.model.shape
         if self.text.causal and shape.alone:
-            raise UserError("--causal needs a model that translates: remove it.")
+            raise UserError("--causal needs a model that writes text: remove it.")
         skipped = (*(OF_TRANSLATORS if shape.alone else ()), *(OF_ANSWERS if shape.embeds else ()))
         for what, stage in (STEPS | (CAUSAL if self.text.causal else {})).items():
             if stage not in skipped:
@@ -124,7 +124,7 @@ class Measuring:
 
     def answers(self, search: AblationSettings, *, much_alike: bool = False) -> tuple[Translate, Answers, Metric]:
         """A function that answers the text under given gates, the references, and the metric."""
-        text = EncodedText(self.tokens, self.references, self.target, self.tokeniser)
+        text = EncodedText(self.tokens, self.references, self.target, self.tokeniser, self.text.metric)
         return answers_of(self.model, self.device, text, search, much_alike=much_alike)
 
     def _score(self) -> None:
@@ -134,7 +134,8 @@ class Measuring:
         self.references = answers if given is None else given
         if isinstance(self.target, Vocabulary):
             self.tokeniser = tokeniser_of(self.references, self.text.tokeniser)
-        name, score = score_of_answers(self.model.shape, answers, self.references, tokeniser=self.tokeniser)
+        how = (self.tokeniser, self.text.metric)
+        name, score = score_of_answers(self.model.shape, answers, self.references, 100.0, *how)
         self.files[f"{name}.json"] = {**score, "against": UNPRUNED if given is None else REFERENCES}
 
     def _confidence(self) -> None:
@@ -165,7 +166,7 @@ class Measuring:
         settings = AlignmentHeadsSettings(batch_tokens=2048)
         assert isinstance(self.model, Transformer)
         assert isinstance(self.target, Vocabulary)
-        texts = [Lines("the text", self.text.sentences), Lines("the translation", self.references)]
+        texts = [Lines("the text", self.text.sentences), Lines("the outputs", self.references)]
         golds = unlinked(texts, (self.source, self.target), settings)
         rows = roles_of_cross_attention(self.model, golds, settings, linked=False)
         self.files["cross_attention_roles.tsv"] = rows
@@ -216,7 +217,7 @@ class Measuring:
         check = []
         for what, masked in called.items():
             score = metric.drawn(translate(gates_without(self.model, masked)), wanted, 1)[0]
-            check.append({"masked": what, "heads": len(masked), "bleu_change": score - whole})
+            check.append({"masked": what, "heads": len(masked), "change": score - whole, "unit": UNITS[metric.name]})
         self.files |= {CAUSAL_FILE: rows, CHECK_FILE: check}
 
     def _maps(self) -> None:

@@ -2,11 +2,12 @@
 
 import re
 from collections.abc import Mapping, Sequence
+from operator import itemgetter
 from typing import Any
 
 import pandas as pd
 
-from heads.base.names import METRICS
+from heads.base.names import HALVES, METRICS
 from heads.base.runs import Run
 from heads.config.trainings import HardConcrete
 from heads.explore.content import content
@@ -91,9 +92,9 @@ def table_of(found: Mapping[str, Any]) -> list[Record]:
 
 
 def notes_of(measured: Measured) -> list[str]:
-    """BLEU lost when all heads of one causal effect, or random ones, are masked at once; one line each."""
+    """What is lost when all heads of one causal effect, or random ones, are masked at once; one line each."""
     return [
-        f"{row['heads']} heads masked at once ({row['masked']}): {row['bleu_change']:+.1f} BLEU"
+        f"{row['heads']} heads masked at once ({row['masked']}): {row['change']:+.1f} {row['unit']}"
         for row in measured.get(CHECK_FILE, ())
         if row["heads"]
     ]
@@ -111,12 +112,25 @@ def _where_it_looks(row: Row) -> str:
     others = [role for role in tried if role["role"] in ("positional", "rare", "cross")]
     if relations:
         return f"Follows {relations[0]['label']} in {_percent(relations[0])} of cases"
+    halves = _by_halves(row["roles"])
     if others and (others[0]["accuracy"] >= OFTEN or others[0]["holds"]):
-        return f"Looks at {_place(others[0])} in {_percent(others[0])} of cases"
+        return f"Looks at {_place(others[0])} in {_percent(others[0])} of cases{halves and f' ({halves})'}"
     facts = [f"{_percent(others[0])} at {_place(others[0])}"] if others else []
+    facts += [halves] if halves else []
     if (sure := row["values"].get("confidence")) is not None:
         facts.append(f"confidence {sure:.2f}")
     return f"Has no fixed place to look at ({', '.join(facts)})"
+
+
+def _by_halves(roles: Sequence[Row]) -> str:
+    """Where it looks most by its biases of distances alone, and by its content alone; "" if it has no such biases."""
+    known = [role for role in roles if role["role"] == "positional" and "by_bias" in role]
+    if not known:
+        return ""
+    bias, content = (max(known, key=itemgetter(half)) for half in HALVES[:2])
+    weight = f"where it puts a weight of {bias['bias_weight']:.2f}"
+    by_bias = f"by its bias alone {_percent(bias, HALVES[0])} at {_place(bias)}, {weight}"
+    return f"{by_bias}; by its content alone {_percent(content, HALVES[1])} at {_place(content)}"
 
 
 def _place(role: Row) -> str:
@@ -138,5 +152,5 @@ def _what_is_lost(row: Row, score: str) -> str:
     return f"Masked alone it {'costs' if change < 0 else 'gains'} {abs(change):.1f} {score} ({near:.1f} to {far:.1f})"
 
 
-def _percent(role: Row) -> str:
-    return f"{100 * float(role['accuracy']):.0f} %"
+def _percent(role: Row, column: str = "accuracy") -> str:
+    return f"{100 * float(role[column]):.0f} %"

@@ -8,10 +8,10 @@ from typing import Any
 import torch
 
 from heads.analysis.masking import vectors
-from heads.analysis.metrics import ACCURACY, BLEU, COSINE, cosine_values
+from heads.analysis.metrics import ACCURACY, COSINE, cosine_values
 from heads.analysis.speed import MEGABYTE
 from heads.base.files import read_lines
-from heads.base.names import AUTO, DEFAULT_TOKENISER, SIDES, UNPRUNED
+from heads.base.names import AUTO, CHRF, DEFAULT_TOKENISER, METRIC_NAMES, SIDES, UNPRUNED
 from heads.base.runs import Run, run_of
 from heads.base.targets import CONTROL, Target
 from heads.explore.page import page
@@ -33,7 +33,7 @@ from heads.tables.reading import RunContent, RunFiles
 from heads.translation.stream import Report
 
 AGAINST = {
-    BLEU.name: "BLEU against the original model's translations",
+    **{metric: f"{name} against the original model's outputs" for metric, name in METRIC_NAMES.items()},
     ACCURACY.name: "accuracy against the original model's labels",
     COSINE.name: "cosine in percent with the original model's vectors",
 }
@@ -56,8 +56,8 @@ def report_lines(
     same = "with all heads after the same training" if needs_control(place, wish) else "for the whole model"
     whole = f"{lost.control:.1f} {same}"
     against = AGAINST[lost.metric]
-    if lost.tokeniser not in (AUTO, DEFAULT_TOKENISER):
-        against = against.replace("BLEU", f"BLEU ({lost.tokeniser})")
+    if lost.tokeniser not in (AUTO, DEFAULT_TOKENISER) and lost.metric != CHRF:
+        against = against.replace(" against", f" ({lost.tokeniser}) against")
     left, model = f"{lost.kept} of {heads} heads", load_model(folder).to(device)
     if units := [number for of_stack in model.shape.live_units.values() for number in of_stack]:
         left += f" and {sum(units) / len(units):,.0f} hidden units in an average layer"
@@ -97,7 +97,7 @@ def pruned_page(
     place: Workplace, name: str, wish: Wish, sizes: Sequence[int], device: torch.device, report: Report
 ) -> str:
     """The page of the model called `name`: its heads are measured, and every size that was tried is scored."""
-    text = Text(read_lines(place.text("test", SIDES[0]))[:SENTENCES], tokeniser=place.tokeniser)
+    text = Text(read_lines(place.text("test", SIDES[0]))[:SENTENCES], tokeniser=place.tokeniser, metric=place.metric)
     measuring = Measuring(saved_bundle(place.baseline), text, device, report)
     measured = {**measuring.measure(), "train.jsonl": [{"update": 0, "updates": 0, "dev_loss": None}]}
     runs: list[RunFiles] = []
@@ -124,6 +124,7 @@ def _answers(measured: Measuring, pruned: Encoder) -> dict[str, Any]:
     if model.shape.embeds:
         cosine, _ = cosine_values(vectors(model, tokens, device), vectors(measured.model, tokens, device))
     answers, references = answered_by(model, tokens, measured.target, device), measured.references
-    metric, score = score_of_answers(model.shape, answers, references, cosine, measured.tokeniser)
+    how = (cosine, measured.tokeniser, measured.text.metric)
+    metric, score = score_of_answers(model.shape, answers, references, *how)
     maps = maps_of_any(model, measured.source, measured.target, measured.text.sentences, references)
     return {f"{metric}.json": {**score, "against": UNPRUNED}, "maps.json": maps}

@@ -193,5 +193,5 @@ def _loss(place: Workplace, wish: Wish, folder: Path, split: str, device: torch.
 def answering(place: Workplace, folder: Path, split: str, device: torch.device) -> tuple[Translate, Answers, Metric]:
     """A function that gives a model's answers for a split, the reference answers, and the metric."""
     paths = place.tokens(split, SIDES[0]), place.text(split, SIDES[1]), place.bpe / VOCABULARIES[1]
-    text = read_text(*paths, place.tokeniser)
+    text = read_text(*paths, place.tokeniser, place.metric)
     return answers_of(load_model(folder).to(device), device, text, SEARCH)

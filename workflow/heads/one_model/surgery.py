@@ -170,7 +170,7 @@ class Surgery:
         """What each model loses on some sentences of the dev split, in words."""
         place = self.place
         paths = place.tokens("dev", SIDES[0]), place.text("dev", SIDES[1]), place.bpe / VOCABULARIES[1]
-        text = read_text(*paths, place.tokeniser)
+        text = read_text(*paths, place.tokeniser, place.metric)
         answer, wanted, metric = answers_of(self.model, self.device, text, SEARCH)
         whole, found = metric.drawn(answer(None), wanted, 1)[0], dict[str, str]()
         for name, model in models.items():

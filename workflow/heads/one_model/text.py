@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from heads.base.names import AUTO
+from heads.base.names import AUTO, BLEU
 
 
 @dataclass(frozen=True)
@@ -25,4 +25,6 @@ class Text:
     max_subwords: int = 200
     """Lines with more subwords are left out, and those with longer references."""
     tokeniser: str = AUTO
-    """Of BLEU, as in `tokeniser_of`."""
+    """Of BLEU and ROUGE-L, as in `tokeniser_of`."""
+    metric: str = BLEU
+    """What outputs are scored by, if they are text."""

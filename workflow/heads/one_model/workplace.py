@@ -10,7 +10,7 @@ from pathlib import Path
 import torch
 
 from heads.base.files import UserError, read_json, read_lines, write_json, write_lines
-from heads.base.names import AUTO, SIDES, SPLITS
+from heads.base.names import AUTO, BLEU, SIDES, SPLITS
 from heads.interop.bundle import Bundle, open_translator
 from heads.model.folder import load_model, save_folder
 from heads.model.shape import FACTS, shape_of
@@ -36,12 +36,12 @@ LEAST = 50
 class Workplace:
     """The folder of one pruning: `baseline` has the model, `bpe` the vocabularies and the text in subwords."""
 
-    def __init__(self, folder: Path, asked: dict[str, object], tokeniser: str = AUTO) -> None:
-        """asked: all that the training depends on. tokeniser: of BLEU, as in `tokeniser_of`.
+    def __init__(self, folder: Path, asked: dict[str, object], tokeniser: str = AUTO, metric: str = BLEU) -> None:
+        """asked: all that the training depends on. tokeniser, metric: of text, as in `text_metric`.
 
         Raises UserError if the folder was left by another wish.
         """
-        self.folder, self.named = folder, tokeniser
+        self.folder, self.named, self.metric = folder, tokeniser, metric
         self.results = folder / "results" / "model"
         self.baseline, self.bpe = self.results / "baseline" / "seed-1", self.results / "bpe"
         wanted = json.loads(json.dumps(asked))
@@ -83,14 +83,14 @@ class Workplace:
 
     @cached_property
     def tokeniser(self) -> str:
-        """The tokeniser of BLEU for the model's translations of held-out sentences, which are the references."""
+        """The tokeniser for the model's outputs for held-out sentences, which are the references."""
         if shape_of(self.baseline).alone:
             return self.named
         held_out = [line for split in SPLITS[1:] for line in read_lines(self.text(split, SIDES[1]))]
         return tokeniser_of(held_out, self.named)
 
     def answer(self, splits: Mapping[str, list[str]], device: torch.device, report: Report) -> None:
-        """Let the model translate the text of every split, once, or label it; then encode both sides."""
+        """Let the model answer the text of every split, once, or label it; then encode both sides."""
         alone = shape_of(self.baseline).alone
         for split, sources in splits.items():
             source, target = (self.text(split, side) for side in SIDES)

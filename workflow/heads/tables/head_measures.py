@@ -85,6 +85,16 @@ MEASURES = (
         what="share of subwords whose largest weight is at one offset",
     ),
     Measure(
+        *("positional_by_bias", "roles.tsv"),
+        name="at one offset by its bias alone",
+        what="the same with products of queries and keys zero",
+    ),
+    Measure(
+        *("positional_by_content", "roles.tsv"),
+        name="at one offset by its content alone",
+        what="the same with biases of distances zero",
+    ),
+    Measure(
         *("rare_accuracy", "roles.tsv"),
         label="rare words",
         name="accuracy on rare subwords",

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from heads.base.names import ATTENTIONS, HEAD, SCOPES
+from heads.base.names import ATTENTIONS, HALVES, HEAD, SCOPES
 from heads.tables.head_measures import COLUMNS, FILES, GATES, LABELS
 from heads.tables.labels import SHARES, column_pattern, is_shown, relevance_columns
 from heads.tables.picking import first_of, pruned_by_gates
@@ -57,14 +57,19 @@ def _spread(frame: pd.DataFrame, by: str, columns: Mapping[str, str]) -> pd.Data
 
 
 def _role_accuracies(frames: Frames) -> pd.DataFrame:
-    """Each head's best accuracy as a positional and as a rare-word head, and its largest gain as a syntactic one."""
+    """Each head's best accuracy as a positional and as a rare-word head, and its largest gain as a syntactic one.
+
+    In models with biases of distances, also its best accuracy as a positional head by halves.
+    """
     roles = first_of(frames["roles.tsv"], "trees")
     roles = roles[roles["kind"] == "baseline"].assign(attention="enc_self")
     value = roles["accuracy"] - roles["baseline"].where(roles["role"] == "syntactic", 0)
     names = {"positional": "positional_accuracy", "positional_words": "positional_words_accuracy"}
     names |= {"syntactic": "syntactic_gain", "rare": "rare_accuracy"}
     best = roles.assign(value=value).groupby([*KEYS, "role"])["value"].max().unstack()
-    return best.reindex(columns=list(names)).rename(columns=names)
+    halves = {half: f"positional_{half}" for half in HALVES[:2]}
+    alone = roles[roles["role"] == "positional"].groupby(list(KEYS))[list(halves)].max().dropna(axis=1, how="all")
+    return best.reindex(columns=list(names)).rename(columns=names).join(alone.rename(columns=halves))
 
 
 def gate_survival(frames: Frames) -> pd.DataFrame:

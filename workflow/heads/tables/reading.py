@@ -9,7 +9,18 @@ import numpy as np
 import pandas as pd
 
 from heads.base.files import UserError, read_json, read_jsonl, read_tsv
-from heads.base.names import BLEU, FEEDFORWARDS, HEAD, METRICS, ONLY_OF, REFERENCES, SCORES, TASK_OF, TRANSLATION, WMT
+from heads.base.names import (
+    BLEU,
+    FEEDFORWARDS,
+    HALVES,
+    HEAD,
+    METRICS,
+    ONLY_OF,
+    REFERENCES,
+    SCORES,
+    TASK_OF,
+    WMT,
+)
 from heads.base.runs import Need, Run, run_of
 from heads.model.shape import ModelShape
 from heads.tables.head_measures import COLUMNS as MEASURED_COLUMNS
@@ -37,7 +48,7 @@ SCORED = "score"
 def _score(metric: str, content: Record) -> Iterator[Record]:
     # Older scores have neither chrF nor a copied source, and do not say what they are measured against.
     known = dict.fromkeys(COLUMNS[SCORED]) | {"metric": metric, "against": REFERENCES, "signature": ""}
-    own = {"score": content[metric], "sentences": content["sentences" if metric == BLEU else "examples"]}
+    own = {"score": content[metric], "sentences": content["sentences" if "sentences" in content else "examples"]}
     yield known | {**own, **{key: content[key] for key in known if key in content}}
 
 
@@ -56,6 +67,8 @@ def _model(content: Record) -> Iterator[Record]:
         "grown": int(content.get("grown", False))
     }
     facts |= {"feedforward": shape.feedforward} | {s: " ".join(map(str, shape.units(s))) for s in FEEDFORWARDS}
+    # T5s are known by their biases; of others, only what is in memory says.
+    facts |= {"any_text": int(content.get("any_text", shape.distance_buckets > 0))}
     # Older files do not say; no model with attention biases was trained here from scratch.
     facts |= {"pretrained": int(content.get("pretrained", shape.attention_biases))}
     for head in shape.all_heads():
@@ -76,7 +89,7 @@ COLUMNS: dict[str, tuple[str, ...]] = {
     SCORED: ("metric", "score", "against", "chrf", "matthews", "majority", "sentences", "signature", "copied_bleu"),
     "bleu_statistics.tsv": ("statistics",),
     "model.json": (
-        *(*HEAD, "live", "dev_loss", "total_updates", "pretrained", "grown"),
+        *(*HEAD, "live", "dev_loss", "total_updates", "pretrained", "grown", "any_text"),
         *("feedforward", *FEEDFORWARDS),
     ),
     "train.jsonl": ("update", "dev_loss", "dev_bleu"),
@@ -85,6 +98,7 @@ COLUMNS: dict[str, tuple[str, ...]] = {
     "roles.tsv": (
         *("trees", "layer", "head", "role", "name"),
         *("accuracy", "low", "high", "baseline", "excess_low", "excess_high", "cases", "reaches", "holds"),
+        *HALVES,
     ),
     "dynamics.tsv": ("update", "finished", "layer", "head", "role", "name", "accuracy", "low", "high", "baseline"),
     "positions.tsv": ("trees", "relation", "position", "arcs"),
@@ -130,6 +144,8 @@ MADE: dict[str, Callable[[Any], Iterable[Record]]] = {
     **{name: _scored for name, columns in COLUMNS.items() if "metric" in columns and name != SCORED},
     "model.json": _model,
     "gates.jsonl": _gates,
+    # Older runs do not have what a head does by its biases of distances alone.
+    "roles.tsv": lambda rows: ({**dict.fromkeys(HALVES), **row} for row in rows),
     # Not all trainings score the dev set on the way.
     "train.jsonl": lambda lines: ({"dev_bleu": None, **line} for line in lines),
     # One record for all sentences: there are thousands in each of a hundred runs.
@@ -206,9 +222,10 @@ def frames_of(need: Need, runs: Iterable[RunFiles], compared_with: Mapping[str, 
 
 
 def _of_other_tasks(files: RunContent) -> list[str]:
-    """The files that belong to tasks other than the one that a run's model is scored on."""
-    own = next((TASK_OF[metric] for metric, file in SCORES.items() if file in files), TRANSLATION)
-    return [name for task, names in ONLY_OF.items() if task != own for name in names]
+    """The files that belong to other tasks or metrics than those that a run's model is scored by."""
+    own = next((metric for metric, file in SCORES.items() if file in files), BLEU)
+    others = [name for task, names in ONLY_OF.items() if task != TASK_OF[own] for name in names]
+    return [name for name in (*SCORES.values(), *others) if name != SCORES[own]]
 
 
 def named_run(folder: Path) -> tuple[str, Run]:

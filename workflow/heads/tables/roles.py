@@ -9,7 +9,7 @@ from collections.abc import Collection
 
 import pandas as pd
 
-from heads.base.names import MEAN, NO_TREES
+from heads.base.names import HALVES, MEAN, NO_TREES
 from heads.tables.picking import first_of, run_order
 from heads.tables.reading import RUN_COLUMNS, Frames
 
@@ -109,11 +109,14 @@ def roles_table(frames: Frames, figure8: pd.DataFrame) -> pd.DataFrame:
 
     `positional_on_words`: the number of live heads that would be positional with offsets counted in words.
     `heads_with_new_roles`, `heads_with_lost_roles`: the number of a pruned model's heads with a role that they did not
-    have in the unpruned model, or without one that they had.
+    have in the unpruned model, or without one that they had. `positional_percent`, `..._by_bias`, `..._by_content`: the
+    mean accuracy of positional heads at their offsets, in models with biases of distances also by these alone and by
+    products alone.
     """
     counts, runs = count_functions(frames), list(RUN_COLUMNS)
     on_words = _positional_on_words(first_of(frames["roles.tsv"], "trees"))
     counts = counts.merge(on_words, on=runs, how="left").fillna({"positional_on_words": 0})
+    counts = counts.merge(_positional_halves(first_of(frames["roles.tsv"], "trees")), on=runs, how="left")
     drift = role_drift(frames)
     changes = {f"heads_with_{name}": drift[name] * (1 - drift["gone"]) > 0 for name in ("new_roles", "lost_roles")}
     drifted = drift.assign(**changes).groupby(runs, sort=False)[list(changes)].sum().reset_index()
@@ -128,6 +131,15 @@ def _positional_on_words(roles: pd.DataFrame) -> pd.DataFrame:
     found = roles[(roles["role"] == "positional_words") & (roles["excess_low"].round(9) >= 0)]
     heads = found[list(HEAD_COLUMNS)].drop_duplicates()
     return heads.groupby(list(RUN_COLUMNS), sort=False).size().rename("positional_on_words").reset_index()
+
+
+def _positional_halves(roles: pd.DataFrame) -> pd.DataFrame:
+    """By run, mean percentages of the heads that are positional, each at the offset that it looks at most often."""
+    found = roles[(roles["role"] == "positional") & (roles["holds"] == 1)].sort_values("accuracy", kind="stable")
+    best = found.groupby(list(HEAD_COLUMNS), sort=False).tail(1)
+    names = {"accuracy": "positional_percent"} | {half: f"positional_percent_{half}" for half in HALVES[:2]}
+    means = 100 * best.groupby(list(RUN_COLUMNS), sort=False)[list(names)].mean()
+    return means.rename(columns=names).reset_index()
 
 
 def _covered(coverage: pd.DataFrame) -> pd.DataFrame:

@@ -20,6 +20,8 @@ EARLY_STOPPING, DESCRIBED = "early_stopping", "described"
 """Keys in that file: when a search ends, and whether `tokenizers` cuts texts, as the model's tokenizer.json says."""
 PREFIX_SUBWORDS = "prefix_subwords"
 """The key of the subwords of a prefix that is a text; other prefixes are one subword, or transformers puts them."""
+ANY_TEXT = ("bart", "t5", "mt5", "umt5")
+"""transformers' `model_type` of models that are trained for other tasks than translation too."""
 SCORE_TEXTS = {"split", "sentences", "signature"}
 
 

@@ -5,14 +5,16 @@ from typing import Any
 
 import torch
 
-from heads.base.files import check_references
+from heads.base.files import UserError, check_references
+from heads.base.names import AUTO, BLEU, DEFAULT_TOKENISER, METRIC_NAMES, ROUGE_L, TEXT_METRICS
 from heads.config.analyses import TranslateSettings
 from heads.model.sublayers import Gates
 from heads.model.transformer import Transformer
 from heads.text.batches import Pairs
 from heads.text.vocabulary import Tokens, Vocabulary
 from heads.translation.beam_search import beam_search
-from heads.translation.text_scores import bleu, chrf
+from heads.translation.rouge import rouge_l, scorer
+from heads.translation.text_scores import bleu, chrf, tokeniser_of
 
 
 def every_pair(source: Tokens) -> Pairs:
@@ -75,8 +77,25 @@ def score_of_texts(
     return {**bleu(texts, references, tokeniser), **chrf(texts, references), **facts}
 
 
-def score_in_words(texts: Sequence[str], references: Sequence[str], tokeniser: str) -> str:
-    """BLEU and chrF with their signatures, on one line. Raises UserError unless there are as many references."""
-    check_references("The translated text", len(texts), "its references", references)
+def score_in_words(texts: Sequence[str], references: Sequence[str], tokeniser: str, metric: str = BLEU) -> str:
+    """BLEU and chrF, or also ROUGE-L, with their signatures, on one line.
+
+    Raises UserError unless there are as many references.
+    """
+    check_references("The written text", len(texts), "its references", references)
     scores = {**bleu(texts, references, tokeniser), **chrf(texts, references)}
-    return f"BLEU {scores['bleu']:.2f} {scores['signature']}, chrF {scores['chrf']:.2f} {scores['chrf_signature']}"
+    said = f"BLEU {scores['bleu']:.2f} {scores['signature']}, chrF {scores['chrf']:.2f} {scores['chrf_signature']}"
+    if metric != ROUGE_L:
+        return said
+    found = rouge_l(texts, references, tokeniser)
+    return f"{said}, {METRIC_NAMES[ROUGE_L]} {found[ROUGE_L]:.2f} {found['signature']}"
+
+
+def metric_named(name: str, tokeniser: str = AUTO) -> str:
+    """The metric of a value of --metric. Raises UserError if it, or a tokeniser, is unknown or cannot be loaded."""
+    tokeniser_of((), tokeniser)
+    if name not in TEXT_METRICS:
+        raise UserError(f"There is no metric {name}: choose one of {', '.join(TEXT_METRICS)}.")
+    if TEXT_METRICS[name] == ROUGE_L:
+        scorer(DEFAULT_TOKENISER)
+    return TEXT_METRICS[name]
