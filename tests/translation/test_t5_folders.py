@@ -13,7 +13,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from heads.base.files import UserError
-from heads.interop.opening import import_model
+from heads.interop.opening import import_any
 from heads.interop.t5.importing import numbering_of
 from heads.interop.t5.reading import read_t5
 from heads.model.folder import load_folder
@@ -108,7 +108,7 @@ def test_a_folder_of_transformers_4_has_the_logits_and_subwords_that_transformer
     theirs = tmp_path / "theirs"
     written(theirs, gated=gated, alike=alike, described=described)
     assert (theirs / "tokenizer.json").is_file() == described and (theirs / "spiece.model").is_file()
-    import_model(str(theirs), tmp_path / "ours", PREFIX)
+    import_any(str(theirs), tmp_path / "ours", PREFIX)
     rows = numbering_of(read_t5(theirs)).rows
     tokeniser = transformers.T5Tokenizer.from_pretrained(theirs)
     expected = tokeniser([f"{PREFIX}{text}" for text in TEXTS])["input_ids"]
@@ -145,7 +145,7 @@ def test_the_language_of_a_madlad_is_cut_as_transformers_5_does_where_the_tokeni
     tokeniser = transformers.T5Tokenizer.from_pretrained(theirs)
     rows = numbering_of(read_t5(theirs)).rows
     for place, prefix in (("plain", ""), ("german", "<2de> ")):
-        import_model(str(theirs), tmp_path / place, prefix)
+        import_any(str(theirs), tmp_path / place, prefix)
         source = vocabulary_of(tmp_path / place / "source.model")
         texts = [f"{before}{text}" for text in TEXTS for before in ("", "<2en>", "<2en> ")]
         expected = tokeniser([f"{prefix}{text}" for text in texts])["input_ids"]
@@ -195,6 +195,6 @@ def test_relatives_of_t5_and_parts_of_one_are_refused_in_one_sentence(
     shutil.copytree(good, tmp_path / "theirs")
     spoil(tmp_path / "theirs")
     with pytest.raises(UserError, match=re.escape(sentence)) as told:
-        import_model(str(tmp_path / "theirs"), tmp_path / "ours")
+        import_any(str(tmp_path / "theirs"), tmp_path / "ours")
     assert "\n" not in str(told.value) and str(told.value).endswith(".")
     assert not (tmp_path / "ours").exists()
