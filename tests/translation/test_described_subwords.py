@@ -232,7 +232,7 @@ def test_a_name_on_the_hub_is_fetched_with_its_tokenizer_json(
         folder = folder_of(Path("Some-Lab/model"), hub)
     prefix = ">>deu<<" if family == "marian" else ""
     for number, place in enumerate((folder, files)):
-        import_any(str(place), tmp_path / f"ours {number}", prefix, LANGUAGES[family])
+        import_any(str(place), tmp_path / f"ours {number}", prefix, languages=LANGUAGES[family])
     one, other = (vocabulary_of(tmp_path / f"ours {number}/source.model") for number in (0, 1))
     assert one.encode(lines()[:50]) == other.encode(lines()[:50])
 

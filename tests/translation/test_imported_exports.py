@@ -80,7 +80,7 @@ def imported(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
 
 
 def import_again(family: str, theirs: Path, out: Path) -> None:
-    import_any(str(theirs), out, PREFIX if family == "marian" else "", LANGUAGES[family])
+    import_any(str(theirs), out, PREFIX if family == "marian" else "", languages=LANGUAGES[family])
 
 
 def searched(model: Transformer, ids: list[int], **search: Any) -> list[int]:

@@ -9,7 +9,7 @@ import ctranslate2
 import pytest
 import torch
 
-import heads.interop.export
+import heads.interop.to_ctranslate2
 from few_heads import RECURRENT
 from heads.__main__ import main
 from heads.base.files import UserError, read_json, read_tsv, write_lines
@@ -174,7 +174,7 @@ def test_a_model_that_became_another_one_is_not_exported(
         with torch.no_grad():
             layers_of(model.decoder)[1].feedforward.inner.weight[0] -= 0.01
 
-    monkeypatch.setattr(heads.interop.export, "write_ctranslate2", spoil)
+    monkeypatch.setattr(heads.interop.to_ctranslate2, "write_ctranslate2", spoil)
     with pytest.raises(ArithmeticError, match="differ from ours by"):
         export(experiment.pruned, tmp_path / "there" / "out", "ctranslate2")
     assert list((tmp_path / "there").iterdir()) == []
