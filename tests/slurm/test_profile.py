@@ -14,7 +14,7 @@ PROFILE = yaml.safe_load((ROOT / "profiles/slurm/config.yaml").read_text(encodin
 TRAININGS = {"baseline", "imported", "gates", "scratch", "selected", "penalty_gates", "parser_model"}
 # Each takes hours, and an experiment has few.
 ABLATIONS = {"ablation", "ablation_out_of_domain"}
-ALONE = {*TRAININGS, *ABLATIONS, "download", "parser", "speed"}
+ALONE = {*TRAININGS, *ABLATIONS, "fetch", "parser", "speed"}
 ALONE |= {"masking_curve", "checkpoints", "masked"}
 # Run once for a model of others; what waits for them lies between two rules that would be one group.
 ALONE |= {"model_of_others", "distilled"}

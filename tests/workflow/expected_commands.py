@@ -57,7 +57,7 @@ def measured(stage: str, folder: str, out: str, settings: str = "") -> dict[str,
 COMMANDS: dict[str, Mapping[str, str]] = {
     # By rule, every flag of its command. The first is a file whose path shows which run the command belongs to; its
     # parts are filled into all the others.
-    "download": {"out": "results/downloads/{file}", "url": ELSEWHERE, "sha256": ELSEWHERE},
+    "fetch": {"out": "results/downloads/{file}", "url": ELSEWHERE, "sha256": ELSEWHERE},
     "model_of_others": {"output": "results/models/{model}", "": "marian"},
     "distilled": {
         "target": "results/distilled/{part}.target.txt",

@@ -284,14 +284,14 @@ def test_each_flag_of_every_command_is_the_file_or_word_that_the_table_says(jobs
         ]
         wrong += [f"{job.rule} has --{n} {job.flags[n]}" for n in set(job.flags) - set(told)]
     assert not wrong, "\n".join(wrong)
-    assert {job.rule for job in jobs} >= set(COMMANDS) - {"download"}
+    assert {job.rule for job in jobs} >= set(COMMANDS) - {"fetch"}
 
 
 def test_every_command_is_one_that_its_stage_takes(jobs: list[Job], planned: Path) -> None:
     """A flag may come without a value, as Snakemake writes an empty text as nothing."""
     done = snakemake(planned, "-n", "-p", "results/corpora/news-en-ru/train.source.txt")
-    downloads = [job for job in jobs_in(done.stdout) if job.rule == "download"]
-    assert downloads and {"download", "distilled"} <= {job.rule for job in (*downloads, *jobs)}
+    downloads = [job for job in jobs_in(done.stdout) if job.rule == "fetch"]
+    assert downloads and {"fetch", "distilled"} <= {job.rule for job in (*downloads, *jobs)}
     for job in (*downloads, *jobs):
         parser = ArgumentParser()
         import_module(f"heads.cli.{job.stage}").add_arguments(parser)

@@ -5,7 +5,7 @@ include: "cache.smk"
 CORPUS = "results/corpora/{corpus}"
 
 
-rule download:
+rule fetch:
     """Download one file, resume a broken download, and check length and checksum."""
     output:
         "results/downloads/{file}",

@@ -84,14 +84,15 @@ rule corpus_table:
         mem_mb=growing(2000),
         runtime=growing(10),
     params:
+        name="corpus",
         experiments=[f"results/{e}" for e in RUN],
         corpora=[PLAN.corpus_of(e) for e in RUN],
     shell:
-        "python -m heads table --name corpus --experiments {params.experiments:q} --corpora {params.corpora:q}"
+        "python -m heads table --name {params.name} --experiments {params.experiments:q} --corpora {params.corpora:q}"
         " --out {output:q} > {log:q} 2>&1"
 
 
-rule parser_table:
+use rule corpus_table as parser_table with:
     """How well Stanza finds the gold trees, given their words: attachment scores (Zeman et al. 2018)."""
     input:
         gold=[PLAN.gold_trees(e) for e in PLAN.with_scored_parser(RUN)],
@@ -108,14 +109,7 @@ rule parser_table:
         "results/tables/log/parser.txt",
     benchmark:
         "results/tables/bench/parser.tsv"
-    conda:
-        "../../envs/plots.yaml"
-    resources:
-        mem_mb=growing(2000),
-        runtime=growing(10),
     params:
+        name="parser",
         experiments=[f"results/{e}" for e in PLAN.with_scored_parser(RUN)],
         corpora=[PLAN.corpus_of(e) for e in PLAN.with_scored_parser(RUN)],
-    shell:
-        "python -m heads table --name parser --experiments {params.experiments:q} --corpora {params.corpora:q}"
-        " --out {output:q} > {log:q} 2>&1"
