@@ -22,6 +22,9 @@ from model_folders import Experiment
         ({"faster": 1.3, "format": "ctranslate2"}, FEEDFORWARDS, {"format": "ctranslate2"}),
         ({"megabytes": 9.5, "keep": "encoder=12", "format": "marian"}, ("enc_self", *FEEDFORWARDS), {"megabytes": 9.5}),
         ({"keep": "12", "by": "gates"}, ATTENTIONS, {"updates": 400, "minutes": 0.0}),
+        ({"vocabulary": True}, (), {"vocabulary": True, "minutes": 0.0, "keep": None}),
+        ({"vocabulary": True, "minutes": 2}, (), {"minutes": 2}),
+        ({"vocabulary": True, "keep": "12"}, ATTENTIONS, {"vocabulary": True, "minutes": 10}),
     ],
 )
 def test_flags_say_what_may_go_and_how_much(
@@ -35,7 +38,8 @@ def test_flags_say_what_may_go_and_how_much(
 @pytest.mark.parametrize(
     ("given", "told"),
     [
-        ({}, "The size is missing: give --keep, --loss, --feedforward, --faster or --megabytes."),
+        ({}, "The size is missing: give --vocabulary, --keep, --loss, --feedforward, --faster or --megabytes."),
+        ({"vocabulary": True, "by": "gates"}, "--by gates needs heads or hidden units that go: give --keep"),
         ({"faster": 1.2, "loss": 0.5}, "--faster does not go with --loss: remove one of them."),
         ({"megabytes": 3, "by": "gates"}, "--megabytes does not go with --by gates: remove one of them."),
         ({"faster": 1.0}, "--faster 1 is not above 1: give a number such as 1.3."),

@@ -1,6 +1,7 @@
 """Make a model smaller: remove heads and hidden units, and fine-tune the rest on the model's own outputs for a text.
 
 heads prune firefox/en-pt text.en --keep encoder=32 -o small
+heads prune firefox/en-pt text.en --vocabulary --format marian -o small
 heads prune firefox/en-pt text.en --feedforward 67% --format marian -o small
 heads prune firefox/en-pt text.en --megabytes 60 --minutes 0 -o small
 heads prune firefox/en-pt text.en --keep 32 --by gates -o small
@@ -30,6 +31,7 @@ from heads.one_model.costs import weights_in
 from heads.one_model.inspecting import shown_name
 from heads.one_model.prune_report import page_beside, pruned_page, report_lines
 from heads.one_model.shrinking import shrunk
+from heads.one_model.smaller_vocabulary import refuse_vocabulary, with_smaller_vocabulary
 from heads.one_model.surgery import studied
 from heads.one_model.wish import FLAGS, GATES, MINUTES, SURGEON, UPDATES, WAYS, fitted, wish_of
 from heads.one_model.workplace import STUDIED, Workplace, fingerprint_of, splits_for
@@ -47,6 +49,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("text", type=Path, help=TEXT)
     what = "folder to write, with a page beside it"
     add_output_argument(parser, "-o", "--output", what=what, kind=NEW_FOLDER, beside=page_beside)
+    what = "keep only the subwords that the text and the model's answers use, and what can write any other text"
+    parser.add_argument("--vocabulary", action="store_true", help=what)
     size = parser.add_mutually_exclusive_group()
     size.add_argument("--keep", help="number of heads to keep, such as 24; encoder=12 prunes only the encoder")
     size.add_argument(
@@ -89,6 +93,7 @@ def run(arguments: argparse.Namespace) -> None:
     splits = splits_for(bundle, lines, arguments.sentences or SENTENCES[wish.by], report)
     wish = fitted(wish, bundle.shape)
     refuse_format(bundle, wish.format)
+    refuse_vocabulary(bundle, wish)
     asked = {"model": arguments.model, "text": fingerprint_of(splits), **wish.asked}
     asked |= {"languages": " ".join(languages)} if any(languages) else {}
     asked |= {"labels": arguments.labels} if arguments.labels else {}
@@ -99,10 +104,11 @@ def run(arguments: argparse.Namespace) -> None:
     # Only once: what holds a GPU would wait for a second one.
     device = pick(arguments.device, arguments.threads)
     splits[STUDIED] = studied(splits["train"])
+    place = with_smaller_vocabulary(place, wish, splits, device, report)
     smaller, lost, tried = shrunk(place, wish, splits, device, arguments.threads, report)
     shown = pruned_page(place, shown_name(arguments.model), wish, tried, device, report)
     export_any(smaller, arguments.output, wish.format, **wish.options)
     write_text(page_beside(arguments.output), shown)
     for line in report_lines(place, wish, smaller, lost, weights_in(arguments.output), device):
         report(line)
-    place.remove()
+    place.original.remove()

@@ -7,6 +7,7 @@ from typing import Any
 
 from heads.base.files import UserError
 from heads.interop.agreement import Pair
+from heads.interop.fewer_in_saved import take_copies
 from heads.interop.format import Format
 from heads.interop.origin import Vocabularies
 from heads.model.encoder import Encoder
@@ -15,6 +16,7 @@ from heads.model.transformer import Transformer
 from heads.text.vocabulary import Vocabulary
 
 NO_LANGUAGES = ("", "")
+KeptIds = tuple[Sequence[int], Sequence[int]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +93,9 @@ class Family:
     read: Callable[[Path, ImportOptions], ForeignModel]
     targets: Mapping[str, Target] = field(default_factory=dict)
     """By the name of the format for users: what its models, once imported, are written as."""
+    take_subwords: Callable[[Path, ModelShape, KeptIds], None] = take_copies
+    """Leaves only these ids of ours, of source and target, in the copies of a model's original files; the shape is that
+    of the model with all subwords."""
 
 
 def refuse_languages(options: ImportOptions) -> None:

@@ -15,7 +15,7 @@ from heads.config.analyses import SpeedSettings
 from heads.interop.encoders_alone import export_any
 from heads.interop.to_ctranslate2 import write_ctranslate2
 from heads.model.encoder import Encoder
-from heads.model.folder import WEIGHTS
+from heads.model.folder import WEIGHTS, load_model
 from heads.model.head_removal import prune
 from heads.model.shape import Place
 from heads.model.sublayers import CrossAttention, FeedForwardPart, SelfAttention, SubLayer
@@ -33,6 +33,7 @@ OF_WEIGHTS = (".safetensors", ".bin", ".onnx", ".data", ".npz")
 """Ends of the names of files with weights; Firefox's, and ONNX's large ones, are among them."""
 SPEED = SpeedSettings(batch_sizes=(1, 16), sentences=1, repeats=5, beam=1, length_penalty=0.0)
 """Costs are those in batches of the largest size."""
+ORIGINAL = "the original model"
 SENTENCES = {1: 8, 16: 48}
 """How many sentences are translated, in batches of each size."""
 
@@ -49,13 +50,33 @@ class Costs:
         return place[0] in FEEDFORWARDS or self.wish.format in HEADS_GO
 
     @cached_property
+    def original(self) -> tuple[Workplace, Encoder]:
+        """The model with all its subwords, and its folder: those given, unless its vocabulary was made smaller."""
+        whole = self.place.original
+        return whole, self.model if whole is self.place else load_model(whole.baseline).to(self.device)
+
+    @cached_property
+    def faster_already(self) -> float:
+        """How many times as fast as the original model the given one is."""
+        return self.speeds({"": self.model})[""][0] if self.place.whole is not None else 1.0
+
+    @cached_property
     def whole_bytes(self) -> int:
         """Bytes of the weights of the whole model in the format."""
+        return self.bytes_in(self.place.baseline)
+
+    @cached_property
+    def original_bytes(self) -> int:
+        """The same of the model with all its subwords."""
+        return self.bytes_in(self.original[0].baseline) if self.place.whole is not None else self.whole_bytes
+
+    def bytes_in(self, run: Path) -> int:
+        """Bytes of the weights of a run's model in the format."""
         if self.wish.format == "folder":
-            return (self.place.baseline / WEIGHTS).stat().st_size
+            return (run / WEIGHTS).stat().st_size
         with tempfile.TemporaryDirectory() as folder:
             out = Path(folder) / "exported"
-            export_any(self.place.baseline, out, self.wish.format, **self.wish.options)
+            export_any(run, out, self.wish.format, **self.wish.options)
             return weights_in(out)
 
     def bytes(self, place: Place) -> float:
@@ -100,52 +121,60 @@ class Costs:
             if self.counts((kind, 0)) and any(size > 1 for size in sizes):
                 stays = [[number < size - size // 2 for number in range(size)] for size in sizes]
                 halves[kind], gone[kind] = prune(self.model, {kind: stays}), sum(size // 2 for size in sizes)
-        return {kind: max(0.0, 1 - 1 / speed) / gone[kind] for kind, (speed, *_) in self.speeds(halves).items()}
+        found = self.speeds(halves, against=(self.place, self.model))
+        return {kind: max(0.0, 1 - 1 / speed) / gone[kind] for kind, (speed, *_) in found.items()}
 
     def speeds(
-        self, models: Mapping[str, Encoder], size: int = max(SPEED.batch_sizes), repeats: int = SPEED.repeats
+        self,
+        models: Mapping[str, Encoder],
+        size: int = max(SPEED.batch_sizes),
+        repeats: int = SPEED.repeats,
+        against: tuple[Workplace, Encoder] | None = None,
     ) -> dict[str, tuple[float, float, float]]:
-        """How many times as fast as the whole model each of others is, and the least and most of all rounds.
+        """How many times as fast as the original model each of others is, and the least and most of all rounds.
 
         It is the ratio of the fastest rounds, which another process on the machine slowed least.
 
-        size: sentences at once. repeats: rounds. All translate to the same lengths, in CTranslate2 if that is the
-        format, or else in our own search.
+        size: sentences at once. repeats: rounds. against: another model in place of the original one, with its folder.
+        All with the same subwords translate to the same lengths, in CTranslate2 if that is the format, or else in our
+        own search.
         """
         if not models:
             return {}
         with tempfile.TemporaryDirectory() as folder, torch.inference_mode():
-            named = {"": self.model, **models}
-            batches = self.batches(size)
-            work = {
-                name: self.translating(model, batches, Path(folder) / str(number))
-                for number, (name, model) in enumerate(named.items())
-            }
+            first, own = against or self.original, self.batches(size)
+            theirs = own if first[0] is self.place else self.batches(size, first)
+            work = {ORIGINAL: self.translating(*first, theirs, Path(folder) / "original")}
+            for number, (name, model) in enumerate(models.items()):
+                work[name] = self.translating(self.place, model, own, Path(folder) / str(number))
             for translate in work.values():
                 translate()
             clock = process_time if self.device.type == "cpu" else clock_of(self.device)
             seconds = rounds(work, repeats, clock)
         found = {}
         for name in models:
-            ratios = [slow / fast for slow, fast in zip(seconds[""], seconds[name], strict=True)]
-            found[name] = min(seconds[""]) / min(seconds[name]), min(ratios), max(ratios)
+            ratios = [slow / fast for slow, fast in zip(seconds[ORIGINAL], seconds[name], strict=True)]
+            found[name] = min(seconds[ORIGINAL]) / min(seconds[name]), min(ratios), max(ratios)
         return found
 
-    def translating(self, model: Encoder, batches: Sequence[TimedBatch], folder: Path) -> Callable[[], object]:
+    def translating(
+        self, place: Workplace, model: Encoder, batches: Sequence[TimedBatch], folder: Path
+    ) -> Callable[[], object]:
         """A function that lets a model answer some sentences of the dev split."""
         if self.wish.format != "ctranslate2":
             return partial(translate_all, model, batches, SPEED)
         assert isinstance(model, Transformer)
         folder.mkdir()
-        vocabularies = load_vocabularies(self.place.bpe, model)
+        vocabularies = load_vocabularies(place.bpe, model)
         return timed_in_ctranslate2(model, vocabularies, batches, folder, self.wish.quantization)
 
-    def batches(self, size: int) -> list[TimedBatch]:
-        """The sentences, so many at once, and how long the whole model's translations are."""
-        source = Tokens(self.place.tokens("dev", SIDES[0]))
+    def batches(self, size: int, of: tuple[Workplace, Encoder] | None = None) -> list[TimedBatch]:
+        """The sentences, so many at once, and how long the translations are of the model, or `of` that of a folder."""
+        place, model = of or (self.place, self.model)
+        source = Tokens(place.tokens("dev", SIDES[0]))
         most = min(SENTENCES.get(size, size), len(source))
         settings = SPEED.model_copy(update={"sentences": most})
-        return source_batches(source, self.model, settings, min(most, size), self.device)
+        return source_batches(source, model, settings, min(most, size), self.device)
 
 
 def weights_in(folder: Path) -> int:

@@ -26,6 +26,7 @@ from heads.one_model.measuring import Measuring
 from heads.one_model.page import PARTS as PARTS_OF_HEADS
 from heads.one_model.page import content_of
 from heads.one_model.shrinking import Loss, heads_of, needs_control, run_of_target, smaller
+from heads.one_model.smaller_vocabulary import vocabulary_line
 from heads.one_model.text import Text
 from heads.one_model.wish import GATES, Wish
 from heads.one_model.workplace import Workplace
@@ -71,7 +72,10 @@ def report_lines(
             "of their units are zeros there, which take room and time."
         )
     costs = Costs(place, load_model(place.baseline).to(device), wish, device)
-    yield f"Its weights take {weights / MEGABYTE:.1f} MB, those of the whole model {costs.whole_bytes / MEGABYTE:.1f}."
+    if place.whole is not None:
+        yield vocabulary_line(place)
+    whole_size = costs.original_bytes / MEGABYTE
+    yield f"Its weights take {weights / MEGABYTE:.1f} MB, those of the whole model {whole_size:.1f}."
     for size in SPEED.batch_sizes:
         ratio, low, high = costs.speeds({"smaller": model}, size)["smaller"]
         won = "no faster" if low <= 1 <= high else "slower" if high < 1 else "faster"

@@ -183,8 +183,9 @@ def smaller(place: Workplace, scope: str, target: Target) -> Path:
 
 def _loss(place: Workplace, wish: Wish, folder: Path, split: str, device: torch.device) -> Loss:
     """The loss of a pruned model against the control, on a held-out split."""
-    control = run_of_target(place, "gates", wish.gated, CONTROL) if needs_control(place, wish) else place.baseline
-    (whole, wanted, metric), (smaller, _, _) = (answering(place, one, split, device) for one in (control, folder))
+    trained = place, run_of_target(place, "gates", wish.gated, CONTROL)
+    control = trained if needs_control(place, wish) else (place.original, place.original.baseline)
+    (whole, wanted, metric), (smaller, _, _) = (answering(*one, split, device) for one in (control, (place, folder)))
     pruned, unpruned = (metric.drawn(answer(None), wanted, DRAWS) for answer in (smaller, whole))
     kept = heads_of(folder, wish.scope)
     return Loss(kept, pruned[0], unpruned[0], *compared(pruned, unpruned), metric.name, metric.tokeniser)

@@ -8,6 +8,7 @@ import numpy as np
 import torch
 
 from heads.analysis.masking import answers_of, read_text
+from heads.analysis.metrics import Metric
 from heads.analysis.speed import MEGABYTE
 from heads.base.files import UserError, write_tsv
 from heads.base.names import ATTENTIONS, FEEDFORWARDS, SIDES
@@ -66,6 +67,8 @@ class Surgery:
     def as_fast_as_asked(self, heads: int) -> Encoder:
         """The model with so many heads and of the size asked for; if it is too slow when timed, a smaller one."""
         wish, more, speed = self.wish, 1.0, 1.0
+        if not wish.kinds:
+            return self.model
         for _ in range(TIMED):
             try:
                 model = self.of_numbers(self.numbers(heads, more))
@@ -102,7 +105,7 @@ class Surgery:
         if wish.megabytes is not None:
             budgets.append(all_but(costs.bytes, costs.whole_bytes - wish.megabytes * MEGABYTE))
         if wish.faster is not None:
-            budgets.append(all_but(costs.time, more * (1 - 1 / wish.faster)))
+            budgets.append(all_but(costs.time, more * (1 - costs.faster_already / wish.faster)))
         found = picked(self.rungs, budgets, self.together)
         if found is None:
             raise UserError(self.wish.too_much(*self.farthest(full)))
@@ -123,7 +126,8 @@ class Surgery:
         gone = {place: number - min(self.rungs[place]) for place, number in full.items()}
         bytes_gone = sum(number * self.costs.bytes(place) for place, number in gone.items())
         time_gone = sum(number * self.costs.time(place) for place, number in gone.items()) if self.wish.faster else 0.0
-        return (self.costs.whole_bytes - bytes_gone) / MEGABYTE, 1 / max(1 - time_gone, 0.01)
+        fast = self.costs.faster_already if self.wish.faster else 1.0
+        return (self.costs.whole_bytes - bytes_gone) / MEGABYTE, fast / max(1 - time_gone, 0.01)
 
     def of_numbers(self, numbers: Mapping[Place, int]) -> Encoder:
         """The model in which each sub-layer keeps so many heads or units."""
@@ -148,6 +152,12 @@ class Surgery:
 
     def sizes(self) -> Iterator[str]:
         """A line for each of some sizes: what it takes, and what is lost by it before any training."""
+        if self.place.whole is not None:
+            size, speed = self.costs.whole_bytes / MEGABYTE, self.costs.faster_already
+            lost = self.lost({"": self.model})[""]
+            yield f"all heads and units, fewer subwords: {size:.1f} MB, {speed:.2f} times as fast, {lost}"
+        if not self.wish.kinds:
+            return
         heads, units = (
             [max(ladder) for place, ladder in self.rungs.items() if place[0] in kinds]
             for kinds in (ATTENTIONS, FEEDFORWARDS)
@@ -168,15 +178,17 @@ class Surgery:
 
     def lost(self, models: Mapping[str, Encoder]) -> dict[str, str]:
         """What each model loses on some sentences of the dev split, in words."""
-        place = self.place
-        paths = place.tokens("dev", SIDES[0]), place.text("dev", SIDES[1]), place.bpe / VOCABULARIES[1]
-        text = read_text(*paths, place.tokeniser, place.metric)
-        answer, wanted, metric = answers_of(self.model, self.device, text, SEARCH)
-        whole, found = metric.drawn(answer(None), wanted, 1)[0], dict[str, str]()
+        (whole, metric), found = self.scored(*self.costs.original), dict[str, str]()
         for name, model in models.items():
-            answer, _, _ = answers_of(model, self.device, text, SEARCH)
-            found[name] = f"{metric.drawn(answer(None), wanted, 1)[0] - whole:+.1f} {UNITS[metric.name]}"
+            found[name] = f"{self.scored(self.place, model)[0] - whole:+.1f} {UNITS[metric.name]}"
         return found
+
+    def scored(self, place: Workplace, model: Encoder) -> tuple[float, Metric]:
+        """The score of a model, which cuts texts as in `place`, on some sentences of the dev split."""
+        paths = place.tokens("dev", SIDES[0]), place.text("dev", SIDES[1]), place.bpe / VOCABULARIES[1]
+        text = read_text(*paths, self.place.tokeniser, self.place.metric)
+        answer, wanted, metric = answers_of(model, self.device, text, SEARCH)
+        return metric.drawn(answer(None), wanted, 1)[0], metric
 
     @cached_property
     def surgeon(self) -> Surgeon:

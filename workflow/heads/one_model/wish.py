@@ -21,7 +21,10 @@ HEADS_GO = ("folder", "onnx")
 """Formats in which the weights of heads that are gone are gone; in the others they are zeros."""
 PARTS = {"all": "all", "encoder": "enc_self"}
 """Names that --keep accepts, and the scope of heads that go."""
-FLAGS = ["keep", "loss", "feedforward", "faster", "megabytes", "by", "minutes", "updates", "format", "quantization"]
+FLAGS = [
+    *("vocabulary", "keep", "loss", "feedforward", "faster", "megabytes"),
+    *("by", "minutes", "updates", "format", "quantization"),
+]
 """The flags of which a wish is made."""
 MINUTES, UPDATES = 10.0, 400
 """How long a model is fine-tuned if that is not said: one cut down by the surgeon, and one with gates."""
@@ -54,11 +57,15 @@ class Wish:
     format: str = "folder"
     """The format that counts."""
     quantization: str = "float32"
+    vocabulary: bool = False
+    """Whether only those subwords stay that the text uses."""
 
     @property
     def asked(self) -> dict[str, object]:
         """All that a pruning must have been asked for to be gone on with; gates may choose another number of heads."""
-        return {"updates": self.updates} if self.by == GATES else asdict(self)
+        if self.by == GATES:
+            return {"updates": self.updates, "vocabulary": self.vocabulary}
+        return asdict(self)
 
     @property
     def options(self) -> dict[str, str]:
@@ -121,6 +128,7 @@ class Wish:
 
 def wish_of(
     *,
+    vocabulary: bool = False,
     keep: str | None = None,
     loss: float | None = None,
     feedforward: str | None = None,
@@ -138,8 +146,13 @@ def wish_of(
     """
     given = {"--feedforward": feedforward, "--faster": faster, "--megabytes": megabytes}
     sizes = [flag for flag, value in given.items() if value is not None]
-    if keep is None and loss is None and not sizes:
-        raise UserError("The size is missing: give --keep, --loss, --feedforward, --faster or --megabytes.")
+    only = keep is None and loss is None and not sizes
+    if only and not vocabulary:
+        raise UserError(
+            "The size is missing: give --vocabulary, --keep, --loss, --feedforward, --faster or --megabytes."
+        )
+    if only and by == GATES:
+        raise UserError("--by gates needs heads or hidden units that go: give --keep, --loss or --feedforward.")
     _check_together(keep, loss, sizes, by)
     _check_numbers(loss, faster, megabytes, by, minutes, updates)
     scope, number = _kept(keep)
@@ -152,11 +165,13 @@ def wish_of(
         by,
         units,
         units_percent=percent,
-        minutes=0.0 if by == GATES else MINUTES if minutes is None else minutes,
+        # Without subwords that the text does not use, the model answers it as before.
+        minutes=0.0 if by == GATES or (only and minutes is None) else MINUTES if minutes is None else minutes,
         faster=faster,
         megabytes=megabytes,
         format=format,
         quantization=quantization,
+        vocabulary=vocabulary,
     )
 
 

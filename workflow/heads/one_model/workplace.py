@@ -1,9 +1,11 @@
 """The folder in which one model is pruned, laid out like the workflow's results; a later attempt resumes there."""
 
+from __future__ import annotations
+
 import hashlib
 import json
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 
@@ -21,7 +23,7 @@ from heads.text.encoding import encode_file, opened
 from heads.text.vocabulary import Tokens
 from heads.translation.distilled import distinct, write_distilled
 from heads.translation.model_folder import PRETRAINED, VOCABULARIES
-from heads.translation.stream import Report
+from heads.translation.stream import Report, Translator
 from heads.translation.text_scores import tokeniser_of
 
 ASKED = "asked.json"
@@ -36,12 +38,20 @@ LEAST = 50
 class Workplace:
     """The folder of one pruning: `baseline` has the model, `bpe` the vocabularies and the text in subwords."""
 
-    def __init__(self, folder: Path, asked: dict[str, object], tokeniser: str = AUTO, metric: str = BLEU) -> None:
-        """asked: all that the training depends on. tokeniser, metric: of text, as in `text_metric`.
+    def __init__(
+        self,
+        folder: Path,
+        asked: dict[str, object],
+        tokeniser: str = AUTO,
+        metric: str = BLEU,
+        whole: Workplace | None = None,
+    ) -> None:
+        """asked: all that the training depends on. tokeniser, metric: of text, as in `text_metric`. whole: the folder
+        with all subwords, if the model of this one has fewer.
 
         Raises UserError if the folder was left by another wish.
         """
-        self.folder, self.named, self.metric = folder, tokeniser, metric
+        self.folder, self.named, self.metric, self.whole = folder, tokeniser, metric, whole
         self.results = folder / "results" / "model"
         self.baseline, self.bpe = self.results / "baseline" / "seed-1", self.results / "bpe"
         wanted = json.loads(json.dumps(asked))
@@ -52,6 +62,11 @@ class Workplace:
             )
         folder.mkdir(parents=True, exist_ok=True)
         write_json(folder / ASKED, wanted)
+
+    @property
+    def original(self) -> Workplace:
+        """The folder of the model with all its subwords."""
+        return self.whole or self
 
     def lay_out(self, model: Bundle) -> None:
         """Write the model and its vocabularies to where a run has them."""
@@ -89,18 +104,29 @@ class Workplace:
         held_out = [line for split in SPLITS[1:] for line in read_lines(self.text(split, SIDES[1]))]
         return tokeniser_of(held_out, self.named)
 
-    def answer(self, splits: Mapping[str, list[str]], device: torch.device, report: Report) -> None:
-        """Let the model answer the text of every split, once, or label it; then encode both sides."""
+    def answer(
+        self,
+        splits: Mapping[str, list[str]],
+        device: torch.device,
+        report: Report,
+        through: Callable[[Translator], Translator] = lambda translator: translator,
+    ) -> None:
+        """Let the model answer the text of every split, once, or label it; then encode both sides.
+
+        through: what the translator is passed through.
+        """
         alone = shape_of(self.baseline).alone
         for split, sources in splits.items():
             source, target = (self.text(split, side) for side in SIDES)
-            if alone:
+            if target.is_file():
+                pass
+            elif alone:
                 self._label(split, sources, device)
-            elif not target.is_file():
+            else:
                 translator = open_translator(
                     self.baseline, device, beam=1, length_penalty=0.0, batch_tokens=3000, max_subwords=200
                 )
-                write_distilled(sources, translator, source, target, report)
+                write_distilled(sources, through(translator), source, target, report)
             for side, name in zip(SIDES, VOCABULARIES, strict=True):
                 encode_file(self.text(split, side), opened(self.bpe / name), self.tokens(split, side))
 

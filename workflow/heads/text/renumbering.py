@@ -13,13 +13,10 @@ from heads.base.files import UserError
 from heads.text.special_ids import BOS, EOS, PAD, UNK
 
 
-def renumbered(
-    content: bytes, names: Sequence[str], origin: Path, signs: Collection[int] = (), added: Collection[int] = ()
-) -> bytes:
-    """The SentencePiece model of `content`, read from `origin`, with `names` for its first ids.
+def proto_of(content: bytes) -> tuple[Any, Any]:
+    """The module of SentencePiece's messages, and the model of `content`; an empty one if it is none.
 
-    The first four of them are padding, start, end and unknown; `signs` are the ids of further special tokens, `added`
-    those of subwords that texts are split at before. Raises UserError if it is not a SentencePiece model.
+    Raises UserError without protobuf.
     """
     try:
         message: Any = import_module("google.protobuf.message")
@@ -31,6 +28,18 @@ def renumbered(
         model.ParseFromString(content)
     except message.DecodeError:
         model.Clear()
+    return written, model
+
+
+def renumbered(
+    content: bytes, names: Sequence[str], origin: Path, signs: Collection[int] = (), added: Collection[int] = ()
+) -> bytes:
+    """The SentencePiece model of `content`, read from `origin`, with `names` for its first ids.
+
+    The first four of them are padding, start, end and unknown; `signs` are the ids of further special tokens, `added`
+    those of subwords that texts are split at before. Raises UserError if it is not a SentencePiece model.
+    """
+    written, model = proto_of(content)
     kind = written.ModelProto.SentencePiece
     cut_out = {piece.piece: piece for piece in model.pieces if piece.type not in (kind.CONTROL, kind.UNKNOWN)}
     if not cut_out:

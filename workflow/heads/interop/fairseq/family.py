@@ -2,15 +2,19 @@
 
 from pathlib import Path
 
+from heads.base.files import read_json
 from heads.interop.agreement import difference_of_models
 from heads.interop.fairseq import format
 from heads.interop.fairseq.exporting import languages_in, write_fairseq
 from heads.interop.fairseq.importing import framing_tokens, unused_of, vocabularies_of
-from heads.interop.fairseq.reading import read_fairseq
-from heads.interop.family import Family, ForeignModel, ImportOptions, Target, Translation, refuse_prefix
+from heads.interop.fairseq.reading import described_folder, read_fairseq
+from heads.interop.family import Family, ForeignModel, ImportOptions, KeptIds, Target, Translation, refuse_prefix
+from heads.interop.fewer_in_saved import take_named
 from heads.interop.marian.family import ONE_WIDTH_A_STACK
-from heads.interop.marian.importing import model_of_marian
+from heads.interop.marian.importing import model_of_marian, numberings_of
 from heads.model.encoder import Encoder
+from heads.model.shape import ModelShape
+from heads.translation.model_folder import ABOUT
 
 
 def read(folder: Path, options: ImportOptions) -> ForeignModel:
@@ -34,4 +38,16 @@ def write(what: Translation, folder: Path) -> float:
     return difference_of_models(what.model, again, what.pairs)
 
 
-FAIRSEQ = Family(format.FAIRSEQ, read, {"huggingface": Target(write, one_width=ONE_WIDTH_A_STACK, own_names=True)})
+def take_subwords(came_with: Path, shape: ModelShape, kept: KeptIds) -> None:
+    """Leave only these ids of ours in the original files."""
+    copied, languages = bool(shape.start_subword), languages_in(read_json(came_with / ABOUT))
+    theirs = described_folder(came_with, languages, shape.target_subwords - copied)
+    take_named(came_with, numberings_of(theirs)[1], kept[1], copied=copied)
+
+
+FAIRSEQ = Family(
+    format.FAIRSEQ,
+    read,
+    {"huggingface": Target(write, one_width=ONE_WIDTH_A_STACK, own_names=True)},
+    take_subwords,
+)

@@ -17,6 +17,7 @@ from heads.interop.family import (
 )
 from heads.interop.firefox import format
 from heads.interop.firefox.exporting import origin_of, write_firefox
+from heads.interop.firefox.fewer import take_from_firefox
 from heads.interop.firefox.importing import model_of_firefox, read_firefox, vocabularies_of
 from heads.interop.firefox.search import unused_of_marian
 from heads.model.shape import ModelShape
@@ -58,5 +59,7 @@ _MARIAN, _NPZ = (
     )
     for plain in (False, True)
 )
-FIREFOX = Family(format.FIREFOX, read, {"marian": _MARIAN, "npz": _NPZ})
+FIREFOX = Family(
+    format.FIREFOX, read, {"marian": _MARIAN, "npz": _NPZ}, lambda place, _, kept: take_from_firefox(place, kept)
+)
 """Its format has numbers of fewer bits, which are not expected to agree with ours; its `.npz` has not."""

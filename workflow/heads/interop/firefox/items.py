@@ -103,12 +103,12 @@ class MarianFile:
                 items[name] = replace(item, data=made[:used] + item.data[used:])
         return MarianFile(items, self.gap)
 
-    def with_option(self, name: str, value: int) -> MarianFile:
-        """The same file with another value of an option that is a number, all others as they are written."""
+    def with_option(self, name: str, value: int | list[int]) -> MarianFile:
+        """The same file with another value of an option, a number or some, all others as they are written."""
         if self.options().get(name) == value:
             return self
         text = self.items[OPTIONS].data.partition(b"\0")[0].decode("utf-8")
-        line = re.compile(rf"^{re.escape(name)}:.*$", re.MULTILINE)
+        line = re.compile(rf"^{re.escape(name)}:.*(?:\n *- .*)*$", re.MULTILINE)
         written = f"{name}: {value}"
         text = line.sub(written, text) if line.search(text) else f"{text.rstrip()}\n{written}\n"
         data = text.encode("utf-8") + b"\0"

@@ -5,11 +5,13 @@ from pathlib import Path
 
 from heads.base.names import FEEDFORWARDS
 from heads.interop.agreement import difference_of_models
-from heads.interop.family import Family, ForeignModel, ImportOptions, Target, Translation, refuse_languages
+from heads.interop.family import Family, ForeignModel, ImportOptions, KeptIds, Target, Translation, refuse_languages
+from heads.interop.fewer_in_saved import take_named
 from heads.interop.t5 import format
 from heads.interop.t5.exporting import write_t5
-from heads.interop.t5.importing import model_of_t5, unused_of, vocabularies_of
-from heads.interop.t5.reading import read_t5
+from heads.interop.t5.importing import model_of_t5, numbering_of, unused_of, vocabularies_of
+from heads.interop.t5.reading import described_t5, read_t5
+from heads.model.shape import ModelShape
 
 
 def read(folder: Path, options: ImportOptions) -> ForeignModel:
@@ -28,4 +30,10 @@ def write(what: Translation, folder: Path) -> float:
     return difference_of_models(what.model, model_of_t5(read_t5(folder)), what.pairs)
 
 
-T5 = Family(format.T5, read, {"huggingface": Target(write, one_width=(FEEDFORWARDS,), own_names=True)})
+def take_subwords(came_with: Path, shape: ModelShape, kept: KeptIds) -> None:
+    """Leave only these ids of ours in the original files."""
+    copied = shape.start is not None
+    take_named(came_with, numbering_of(described_t5(came_with, shape.target_subwords - copied)), kept[1], copied=copied)
+
+
+T5 = Family(format.T5, read, {"huggingface": Target(write, one_width=(FEEDFORWARDS,), own_names=True)}, take_subwords)
