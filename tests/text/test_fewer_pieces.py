@@ -147,11 +147,10 @@ def described(kind: str) -> dict[str, Any]:
     if decoder:
         made.decoder = decoder
     made.train_from_iterator(LINES, trainer)
+    made.add_tokens(["two words", "last"])
     made.post_processor = tokenizers.processors.TemplateProcessing(
-        single="$A " + ("[CLS]" if kind == "WordPiece" else "<s>"),
-        special_tokens=[(name, made.token_to_id(name)) for name in (("[CLS]",) if kind == "WordPiece" else ("<s>",))],
+        single="$A last", special_tokens=[("last", made.token_to_id("last"))]
     )
-    made.add_tokens(["two words"])
     content: dict[str, Any] = json.loads(made.to_str())
     return content
 
