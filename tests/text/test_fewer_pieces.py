@@ -67,6 +67,11 @@ def test_sentencepiece_cuts_the_text_as_before_and_can_still_write_any_other(kin
     read = [sentencepiece.SentencePieceProcessor(model_proto=content) for content in (whole, fewer)]
     before, after = ([one.decode(one.encode(line)) for line in ELSEWHERE] for one in read)
     assert before == after
+    written = MESSAGES.ModelProto()
+    written.ParseFromString(fewer)
+    assert [written.pieces[number].piece for number in (written.trainer_spec.unk_id, written.trainer_spec.eos_id)] == [
+        *("<unk>", "</s>")
+    ]
     assert [one.id_to_piece(one.unk_id()) for one in read] == ["<unk>"] * 2
     assert [one.id_to_piece(one.eos_id()) for one in read] == ["</s>"] * 2
 
@@ -142,11 +147,10 @@ def described(kind: str) -> dict[str, Any]:
     if decoder:
         made.decoder = decoder
     made.train_from_iterator(LINES, trainer)
+    made.add_tokens(["two words", "last"])
     made.post_processor = tokenizers.processors.TemplateProcessing(
-        single="$A " + ("[CLS]" if kind == "WordPiece" else "<s>"),
-        special_tokens=[(name, made.token_to_id(name)) for name in (("[CLS]",) if kind == "WordPiece" else ("<s>",))],
+        single="$A last", special_tokens=[("last", made.token_to_id("last"))]
     )
-    made.add_tokens(["two words"])
     content: dict[str, Any] = json.loads(made.to_str())
     return content
 
@@ -161,6 +165,8 @@ def test_a_description_cuts_the_text_as_before_with_ids_in_their_order(kind: str
     fewer = with_names(whole, needed_names(whole, used))
     other = tokenizers.Tokenizer.from_str(json.dumps(fewer))
     assert [other.encode(line).tokens for line in lines] == cut
+    framed = other.encode(lines[0])
+    assert framed.ids == [other.token_to_id(name) for name in framed.tokens]
     assert other.get_vocab_size() < 0.95 * one.get_vocab_size()
     assert sorted(other.get_vocab().values()) == [*range(other.get_vocab_size())]
     names = sorted(other.get_vocab(), key=other.get_vocab().__getitem__)
