@@ -48,7 +48,8 @@ class Plan(Texts):
 
     def __init__(self, config: Mapping[str, Any]) -> None:
         """config: as read by Snakemake. Raises UserError with one sentence that names the key."""
-        super().__init__(settings.resolve(config), config["corpora"])
+        corpora = settings.corpora_of(config)
+        super().__init__(settings.experiments_of(config, corpora), corpora)
         self.run: list[str] = config["run"]
         self._by_folder: dict[str, Mapping[str, Any]] = {}
 
@@ -225,8 +226,7 @@ class Plan(Texts):
 
     def trees_shown(self, experiment: str) -> list[str]:
         """The file with the gold trees of the examples' sentences in order; empty if these have no gold trees."""
-        kind = self.corpora[self.experiments[experiment]["corpus"]]["kind"]
-        return [self.gold_trees(experiment)] if kind == "grammar_pairs" else []
+        return [self.gold_trees(experiment)] if self._corpus(experiment).kind == "grammar_pairs" else []
 
     # Tables and figures
 

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 from heads.base.files import UserError, read_yaml, settings_given
 from heads.base.names import AUTO, CHOICE_SCOPE, CLASSIFICATION, KINDS_OF, TASK, TOKENIZE
 from heads.config.checks import check_together, sized_by_settings
+from heads.config.corpora import AnyCorpus
 from heads.config.corpus_entries import LABELLED, check_corpus
 from heads.config.experiment import Config, Experiment
 from heads.config.fields import Closed
@@ -92,16 +93,27 @@ def resolve(config: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     Shares of heads become numbers, except for imported models. Raises UserError with one sentence that names the key
     and the most similar one that exists.
     """
-    for corpus in validated(Config, config).corpora.values():
+    return experiments_of(config, corpora_of(config))
+
+
+def corpora_of(config: Mapping[str, Any]) -> Mapping[str, AnyCorpus]:
+    """The corpora of a configuration, of which all keys are checked, each for itself. Raises UserError as `resolve`."""
+    read: Config = validated(Config, config)
+    for corpus in read.corpora.values():
         check_corpus(corpus)
+    return read.corpora
+
+
+def experiments_of(config: Mapping[str, Any], corpora: Mapping[str, AnyCorpus]) -> dict[str, dict[str, Any]]:
+    """What `resolve` gives, of a configuration whose corpora are read."""
     validated(Experiment, config["defaults"], "defaults", whole=True)
     experiments = {}
     # Experiments without `like` come first, so that an error is reported where it was written.
     for name in sorted(config["experiments"], key=lambda name: LIKE in (config["experiments"][name] or {})):
         changes = changes_of(name, config["experiments"])
         experiment = merged(config["defaults"], changes)
-        entry = config["corpora"].get(experiment["corpus"])
-        if entry is not None and entry["kind"] in LABELLED:
+        corpus = corpora.get(experiment["corpus"])
+        if corpus is not None and corpus.kind in LABELLED:
             experiment = classifying(name, experiment, changes)
         check_together(name, experiment, config)
         # Only its folder says how many heads an imported model has; `heads.config.plan` reads it when needed.
