@@ -39,8 +39,8 @@ def test_a_corpus_is_made_of_its_text_and_each_treebank_and_other_domain_is_told
 def test_experiments_are_held_against_numbers_of_the_paper_on_wmt_unless_their_corpus_says_another() -> None:
     config = configuration()
     asked = Plan(config)
-    entries = {name: asked.corpora[one["corpus"]] for name, one in asked.experiments.items()}
-    of_films = [name for name, one in asked.experiments.items() if one["corpus"] == "opensubtitles-en-ru"]
+    entries = {name: asked.corpora[one.corpus] for name, one in asked.experiments.items()}
+    of_films = [name for name, one in asked.experiments.items() if one.corpus == "opensubtitles-en-ru"]
     assert of_films and compared_with({name: entries[name] for name in entries if name not in of_films}) == []
     assert compared_with(entries) == [f"{name}=OpenSubtitles" for name in of_films]
     assert "compared_with" not in asked.corpus_entry("opensubtitles-en-ru"), "its text is none the other for it"

@@ -83,9 +83,9 @@ def test_every_experiment_can_be_planned(fresh: Path, alone: str) -> None:
     for path in (path for entry in config["corpora"].values() for path in local_files_of(parse_corpus(entry))):
         (fresh / path).parent.mkdir(parents=True, exist_ok=True)
         (fresh / path).touch()
-    for settings in resolve(config).values():
+    for experiment in resolve(config).values():
         # Corpora given by name come in packages.
-        if (pretrained := settings["baseline"]["pretrained"]) and not place_of(pretrained).is_dir():
+        if (pretrained := experiment.baseline.pretrained) and not place_of(pretrained).is_dir():
             stacks = (f"{stack}_{what}" for stack in ("encoder", "decoder") for what in ("layers", "attention_heads"))
             write_text(fresh / pretrained / "config.json", json.dumps(dict.fromkeys(stacks, 6)))
     done = snakemake(fresh, "-n", "--configfile", VARIANTS, "--config", f"run=[{','.join(experiments)}]")

@@ -3,7 +3,7 @@ from heads.config.corpus_entries import compared_with
 from heads.tables.needs import AGAINST_CORPORA, CORPUS_FILES
 from heads.tables.needs import NEEDS as TABLE_NEEDS
 
-COMPARED = compared_with({e: PLAN.corpora[PLAN.experiments[e]["corpus"]] for e in RUN})
+COMPARED = compared_with({e: PLAN.corpora[PLAN.experiments[e].corpus] for e in RUN})
 
 
 rule tables:

@@ -5,7 +5,6 @@ The rules use it through `heads.config.plan.Plan`, so that nothing heavy is impo
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from heads.base.files import UserError
 from heads.base.names import BESIDE, REFERENCES, UNPRUNED
@@ -13,6 +12,7 @@ from heads.base.packaged import slug
 from heads.config.corpora import AnyCorpus
 from heads.config.corpus_entries import distilled_of
 from heads.config.corpus_parts import Distilled
+from heads.config.experiment import Experiment
 from heads.formats.registry import format_of
 
 
@@ -65,12 +65,12 @@ class Distillations:
         source = self.parts[part].source
         return (source and source.member) or ""
 
-    def against(self, experiment: Mapping[str, Any]) -> str:
+    def against(self, experiment: Experiment) -> str:
         """What a resolved experiment is scored against: references, or the model that wrote the targets of test."""
-        writer = self.writers[experiment["corpus"]]
+        writer = self.writers[experiment.corpus]
         if not writer:
             return REFERENCES
-        return UNPRUNED if writer == experiment["baseline"]["pretrained"] else f"model {writer}"
+        return UNPRUNED if writer == experiment.baseline.pretrained else f"model {writer}"
 
 
 def writer_of_test(name: str, corpus: AnyCorpus) -> str:

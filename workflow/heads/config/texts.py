@@ -14,6 +14,7 @@ from heads.config import corpus_entries
 from heads.config.corpora import AnyCorpus
 from heads.config.corpus_parts import download_name
 from heads.config.distillations import Distillations
+from heads.config.experiment import Experiment
 
 PUT_ASIDE = ("trees", "parser_trees", "alignment", OUT_OF_DOMAIN, "compared_with")
 """Keys of a corpus that only the rule that reads them gets, so that changing them does not remake the text."""
@@ -22,7 +23,7 @@ PUT_ASIDE = ("trees", "parser_trees", "alignment", OUT_OF_DOMAIN, "compared_with
 class Texts:
     """Corpora and the experiments that use them. Methods raise UserError if there is no answer."""
 
-    def __init__(self, experiments: Mapping[str, Mapping[str, Any]], corpora: Mapping[str, AnyCorpus]) -> None:
+    def __init__(self, experiments: Mapping[str, Experiment], corpora: Mapping[str, AnyCorpus]) -> None:
         """experiments: resolved. corpora: those of a checked configuration, by name."""
         self.experiments, self.corpora = experiments, corpora
         # Every URL that a corpus names, and the checksums that the settings give, by the name of the downloaded file.
@@ -39,14 +40,14 @@ class Texts:
 
     def corpus_of(self, experiment: str) -> str:
         """The folder of the corpus that an experiment uses."""
-        return f"results/corpora/{self.experiments[experiment]['corpus']}"
+        return f"results/corpora/{self.experiments[experiment].corpus}"
 
     def language(self, experiment: str) -> str:
         """The source language of an experiment."""
         return self._corpus(experiment).source
 
     def _corpus(self, experiment: str) -> AnyCorpus:
-        return self.corpora[self.experiments[experiment]["corpus"]]
+        return self.corpora[self.experiments[experiment].corpus]
 
     def corpus_entry(self, corpus: str, *keys: str) -> dict[str, Any]:
         """The entry of a corpus without the keys in PUT_ASIDE, except these: all that its text is made from."""
@@ -133,18 +134,18 @@ class Texts:
         """Whether there is a parser: a folder that the settings name, or a treebank to train one on."""
         corpus = self._corpus(experiment)
         learns = corpus.kind in corpus_entries.GRAMMARS or corpus.has("parser_trees")
-        return learns or bool(self.experiments[experiment]["parser"]["model"])
+        return learns or bool(self.experiments[experiment].parser.model)
 
     def about_trees(self, experiment: str) -> str:
         """One sentence on the trees that roles.trees names and an experiment cannot have; "" if there are none.
 
         It may be like an experiment whose corpus has more of them. If it has others, gold is left out silently.
         """
-        asked, had = self.experiments[experiment]["roles"]["trees"], self.tree_files(experiment)
+        asked, had = self.experiments[experiment].roles.trees, self.tree_files(experiment)
         lost = [name for name in asked if name not in had and not (had and name == "gold")]
         if not lost:
             return ""
-        where, corpus = f"experiments.{experiment}", f"corpora.{self.experiments[experiment]['corpus']}"
+        where, corpus = f"experiments.{experiment}", f"corpora.{self.experiments[experiment].corpus}"
         gold, parser = self.has_gold(experiment), self.can_parse(experiment)
         of_files = self._corpus(experiment).kind == "files"
         model = f"a folder of Stanza models under {where}.parser.model"
@@ -172,7 +173,7 @@ class Texts:
         """The word alignment of dev; raise UserError if the corpus has none."""
         if not self.has_alignment(experiment):
             raise UserError(
-                f"corpora.{self.experiments[experiment]['corpus']} has no word alignment: name an aligner's output for "
+                f"corpora.{self.experiments[experiment].corpus} has no word alignment: name an aligner's output for "
                 "its dev text under alignment: {dev: FILE}."
             )
         return f"{self.corpus_of(experiment)}/dev.alignment.txt"
@@ -187,7 +188,7 @@ class Texts:
         Empty if there are none: then roles are measured on `text_of_roles`.
         """
         files = {}
-        for name in self.experiments[experiment]["roles"]["trees"]:
+        for name in self.experiments[experiment].roles.trees:
             if name == "gold" and self.has_gold(experiment):
                 files[name] = self.gold_trees(experiment)
             elif self.can_parse(experiment) and (name == "own" or (name == "stanza" and self.has_gold(experiment))):
@@ -202,7 +203,7 @@ class Texts:
         """The gold trees of the corpus; raise UserError if it has none."""
         if not self.has_gold(experiment):
             raise UserError(
-                f"corpora.{self.experiments[experiment]['corpus']} has no gold trees: name a treebank there under "
+                f"corpora.{self.experiments[experiment].corpus} has no gold trees: name a treebank there under "
                 f"trees, or own under experiments.{experiment}.roles.trees."
             )
         return f"{self.corpus_of(experiment)}/dev.conllu"
@@ -213,14 +214,14 @@ class Texts:
 
     def parser_model(self, experiment: str) -> str:
         """The folder of Stanza models that the settings name, or of the models to train."""
-        return self.experiments[experiment]["parser"]["model"] or f"results/{experiment}/parser/model"
+        return self.experiments[experiment].parser.model or f"results/{experiment}/parser/model"
 
     def learnt_trees(self, experiment: str) -> str:
         """The treebank that the parser is trained on; raise UserError if the corpus has none."""
         corpus = self._corpus(experiment)
         if corpus.kind not in corpus_entries.GRAMMARS and not corpus.has("parser_trees"):
             raise UserError(
-                f"corpora.{self.experiments[experiment]['corpus']} has no treebank to train a parser on: name one "
+                f"corpora.{self.experiments[experiment].corpus} has no treebank to train a parser on: name one "
                 f"under parser_trees, or a folder of Stanza models under experiments.{experiment}.parser.model."
             )
         return f"{self.corpus_of(experiment)}/train.conllu"
