@@ -16,8 +16,8 @@ from torch import Tensor, nn
 from train import training_of
 
 from heads.base.files import read_yaml
-from heads.config.settings import merged, resolve, section
-from heads.config.trainings import BpeSettings, GatesSettings, TrainingSettings
+from heads.config.settings import merged, resolve
+from heads.config.trainings import BpeSettings
 from heads.interop.firefox.importing import model_of_firefox, read_firefox
 from heads.interop.formats import format_of
 from heads.model.linear import multiplied, weight_gradient
@@ -35,7 +35,7 @@ def trainings(model: Transformer, pairs: Pairs) -> dict[str, Training]:
     root = Path(__file__).parents[1]
     own = read_yaml(root / "config/experiments/firefox.yaml")
     experiment = resolve(merged(own, read_yaml(root / "config.yaml")))[EXPERIMENT]
-    settings, gates = section(TrainingSettings, experiment["training"]), section(GatesSettings, experiment["gates"])
+    settings, gates = experiment.training, experiment.gates
     return {
         f"{scope}, {precision}": training_of(
             deepcopy(model).train(), pairs, settings.model_copy(update={"precision": precision}), gates, scope

@@ -15,8 +15,8 @@ import torch
 
 from heads.base.files import read_yaml
 from heads.base.targets import Target
-from heads.config.settings import resolve, section
-from heads.config.trainings import BpeSettings, GatesSettings, LengthSettings, ModelSettings, TrainingSettings
+from heads.config.settings import resolve
+from heads.config.trainings import BpeSettings, GatesSettings, LengthSettings, TrainingSettings
 from heads.model.encoder import Encoder
 from heads.model.shape import unpruned_shape
 from heads.model.transformer import Transformer
@@ -48,8 +48,8 @@ def training_of(model: Encoder, pairs: Pairs, settings: TrainingSettings, gates:
 def trainings(pairs: Pairs) -> dict[str, Training]:
     """A training of each kind, with the demo's sizes."""
     demo = resolve(read_yaml(Path(__file__).parents[1] / "config.yaml"))["demo"]
-    bpe, sizes = section(BpeSettings, demo["bpe"]), section(ModelSettings, demo["model"])
-    settings, gates = section(TrainingSettings, demo["training"]), section(GatesSettings, demo["gates"])
+    bpe, sizes = demo.bpe, demo.model
+    settings, gates = demo.training, demo.gates
 
     def training(*, scope: str = "", **changes: Any) -> Training:
         """A training with gates on a scope, if one is given, and with these settings changed."""

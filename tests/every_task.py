@@ -3,7 +3,6 @@
 Models have random weights, text is a few words, and tables of measures are made up.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -16,7 +15,8 @@ from heads.__main__ import main
 from heads.base.files import read_yaml, write_lines, write_tsv
 from heads.base.names import ACCURACY, ATTENTIONS, BLEU, CLASSIFICATION, EMBEDDING, HEAD, KINDS_OF, SPLITS, TRANSLATION
 from heads.base.provenance import provenance
-from heads.config.settings import classifying, merged
+from heads.config.experiment import Experiment
+from heads.config.settings import classifying, merged, section
 from heads.config.trainings import BpeSettings
 from heads.model.checkpoint import save_tensors
 from heads.model.folder import model_of, save_folder
@@ -114,11 +114,11 @@ class World:
         )
 
     @cached_property
-    def experiment(self) -> Mapping[str, Any]:
+    def experiment(self) -> Experiment:
         """The resolved settings."""
         defaults = read_yaml(ROOT / "config.yaml")["defaults"]
         whole = merged(defaults, CHANGES)
-        return whole if self.task == TRANSLATION else classifying("tiny", whole, {})
+        return section(Experiment, whole) if self.task == TRANSLATION else classifying("tiny", whole, {})
 
 
 def write_world(folder: Path, task: str) -> World:

@@ -41,7 +41,7 @@ class Explored:
 
 def gates_of(*experiments: str) -> str:
     """The gates argument of the page: the demo's gate distribution for each experiment."""
-    distribution = resolve(read_yaml(ROOT / "config.yaml"))["demo"]["gates"]["hard_concrete"]
+    distribution = resolve(read_yaml(ROOT / "config.yaml"))["demo"].written["gates"]["hard_concrete"]
     return json.dumps(dict.fromkeys(experiments, distribution))
 
 

@@ -9,13 +9,14 @@ import yaml
 from checkouts import ROOT
 from heads.__main__ import main
 from heads.base.files import read_json, read_yaml, write_lines, write_text
-from heads.config.settings import classifying, merged, stage_settings
+from heads.config.experiment import Experiment
+from heads.config.settings import classifying, merged, section, stage_settings
 
 SPLITS = {"train": 6, "dev": 1}
 """How often a split has the sentences."""
 
 
-def run(place: Path, stage: str, *words: str, experiment: Mapping[str, Any] | None = None, **baseline: Any) -> None:
+def run(place: Path, stage: str, *words: str, experiment: Experiment | None = None, **baseline: Any) -> None:
     """Run a command with the settings of an experiment: one of tiny trainings if none is given.
 
     Its model is that in the folder `theirs`; `baseline` adds settings to that section.
@@ -25,7 +26,7 @@ def run(place: Path, stage: str, *words: str, experiment: Mapping[str, Any] | No
     assert main([stage, "--settings", str(settings), *words]) == 0
 
 
-def tiny(place: Path, baseline: Mapping[str, Any]) -> dict[str, Any]:
+def tiny(place: Path, baseline: Mapping[str, Any]) -> Experiment:
     """The settings of an experiment on the model in the folder `theirs`, whose trainings take a few updates."""
     training: dict[str, Any] = {"batch_tokens": 400, "micro_batch_tokens": 60, "precision": "fp32", "warmup_updates": 4}
     training |= {"learning_rate": 0.025, "evaluate_every": 50, "dev_bleu_sentences": 0}
@@ -33,7 +34,7 @@ def tiny(place: Path, baseline: Mapping[str, Any]) -> dict[str, Any]:
     changes = {"training": training, "gates": gates, "baseline": {"pretrained": str(place / "theirs"), **baseline}}
     experiment = merged(read_yaml(ROOT / "config.yaml")["defaults"], changes)
     classifies = read_json(place / "theirs/config.json")["model_type"] == "bert"
-    return classifying("mine", experiment, changes) if classifies else experiment
+    return classifying("mine", experiment, changes) if classifies else section(Experiment, experiment)
 
 
 def encode(place: Path, texts: Mapping[str, Sequence[str]], **settings: Any) -> None:

@@ -9,7 +9,8 @@ from safetensors.numpy import save_file
 
 from heads.__main__ import main
 from heads.base.files import read_yaml, write_lines, write_text
-from heads.config.settings import merged, stage_settings
+from heads.config.experiment import Experiment
+from heads.config.settings import merged, section, stage_settings
 from heads.config.trainings import BpeSettings, TrainingSettings
 from heads.text.batches import Pairs
 from heads.text.vocabulary import train_bpe
@@ -61,7 +62,7 @@ def words_of(
     }
     defaults = read_yaml(Path(__file__).parent.parent / "config.yaml")["defaults"]
     folder, experiment = data / (name or stage), merged(merged(defaults, changes), sections)
-    write_text(folder / "settings.yaml", yaml.safe_dump(stage_settings(experiment, stage)))
+    write_text(folder / "settings.yaml", yaml.safe_dump(stage_settings(section(Experiment, experiment), stage)))
     shared = ["--settings", "settings.yaml", "--model", ".", "--history", "log.jsonl"]
     own = {
         "baseline": ["--checkpoints", "checkpoints"],

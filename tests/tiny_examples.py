@@ -10,6 +10,7 @@ import yaml
 from heads.__main__ import main
 from heads.base.files import write_lines, write_text
 from heads.base.names import CLASSIFICATION, TASK
+from heads.config.experiment import Experiment
 from heads.config.settings import classifying, merged
 
 LABELS = ("contradiction", "entailment", "neutral")
@@ -48,6 +49,6 @@ def write_examples(folder: Path, *, sizes: Mapping[str, int] | None = None) -> P
     return bpe
 
 
-def experiment(defaults: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+def experiment(defaults: Mapping[str, Any], changes: Mapping[str, Any]) -> Experiment:
     """A resolved classification experiment."""
     return classifying("tiny", merged(defaults, changes), changes)

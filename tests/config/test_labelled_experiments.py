@@ -71,10 +71,10 @@ def test_only_the_bpe_stage_is_told_the_task_and_only_where_there_are_labels() -
 
 
 def test_shares_are_of_the_heads_of_the_encoder_alone() -> None:
-    sweep = resolve(config({}))["told"]["sweep"]
-    assert sweep["budgets"] == {"all": [12, 24, 36]}
-    assert sweep["selection"]["budgets"] == [12, 24, 29, 36, 43]  # 60 and 90 % are 28.8 and 43.2
-    assert sweep["selection"]["fine_tuned"]["budgets"] == [12, 24, 36]
+    sweep = resolve(config({}))["told"].sweep
+    assert sweep.budgets == {"all": (12, 24, 36)}
+    assert sweep.selection.budgets == (12, 24, 29, 36, 43)  # 60 and 90 % are 28.8 and 43.2
+    assert sweep.selection.fine_tuned.budgets == (12, 24, 36)
 
 
 @pytest.mark.parametrize(

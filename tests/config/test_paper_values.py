@@ -82,7 +82,7 @@ def test_whatever_translates_searches_as_the_score_does(stage: str) -> None:
 
 @pytest.mark.parametrize("name", ["wmt-en-ru", "wmt-en-de", "wmt-en-fr", "opensubtitles-en-ru"])
 def test_the_papers_experiments_change_none_of_them(name: str) -> None:
-    experiment = resolve(CONFIG)[name]
+    experiment = resolve(CONFIG)[name].model_dump(mode="json")
     assert {path: value(experiment, path) for path in PAPER} == PAPER
     # Budgets are sixths of the 3 x 6 x 8 heads, not the shares that other experiments have.
     sixths = [144 * part // 6 for part in range(1, 6)]
@@ -95,7 +95,7 @@ def test_the_papers_experiments_change_none_of_them(name: str) -> None:
 @pytest.mark.parametrize("name", ["demo", "multi30k", "news-en-ru", "news-en-de"])
 def test_small_experiments_keep_the_papers_loss_optimiser_gates_and_search(name: str) -> None:
     """Settings that do not depend on the size of the model or of the text."""
-    experiment = resolve(CONFIG)[name]
+    experiment = resolve(CONFIG)[name].model_dump(mode="json")
     sized = (
         "learning_rate",
         "warmup_updates",
@@ -116,28 +116,31 @@ def test_small_experiments_keep_the_papers_loss_optimiser_gates_and_search(name:
 def test_the_experiment_of_head_budgets_is_as_the_public_code_of_its_paper_has_it() -> None:
     """72 heads, post-norm; learning rate up to 0.0005 in 4,000 updates, then down as inverse square root; beam 5."""
     experiment = resolve(CONFIG)["iwslt14-de-en"]
-    model, settings = experiment["model"], section(TrainingSettings, experiment["training"])
-    assert 3 * model["layers"] * model["heads"] == 72 and not model["pre_norm"]
-    assert (model["width"], model["feedforward"], model["dropout"]) == (512, 1024, 0.3)
+    model, settings = experiment.model, experiment.training
+    assert 3 * model.layers * model.heads == 72 and not model.pre_norm
+    assert (model.width, model.feedforward, model.dropout) == (512, 1024, 0.3)
     assert learning_rate(4000, settings) == pytest.approx(5e-4, rel=1e-3)
     assert learning_rate(16000, settings) == pytest.approx(2.5e-4, rel=1e-3)
     assert learning_rate(1000, settings) == pytest.approx(1.25e-4, rel=1e-3)
     assert (settings.batch_tokens, settings.label_smoothing, settings.adam_beta2) == (4096, 0.1, 0.98)
-    searches = {(experiment[stage]["beam"], experiment[stage]["length_penalty"])
-                for stage in ("translate", "speed", "ablation", "masking_curve", "checkpoints")}  # fmt: skip
+    stages = (
+        *(experiment.translate, experiment.speed, experiment.ablation),
+        *(experiment.masking_curve, experiment.checkpoints),
+    )
+    searches = {(stage.beam, stage.length_penalty) for stage in stages}
     assert searches == {(5, 1.0)}
-    subset = experiment["gates"]["subset"]
-    assert (subset["learning_rate"], subset["temperature_first"], subset["temperature_last"]) == (0.2, 0.1, 1e-8)
-    budgets = experiment["sweep"]["budgets"]["all"]
-    assert 4 in budgets and budgets == experiment["sweep"]["selection"]["fine_tuned"]["budgets"]
+    subset = experiment.gates.subset
+    assert (subset.learning_rate, subset.temperature_first, subset.temperature_last) == (0.2, 0.1, 1e-8)
+    budgets = experiment.sweep.budgets["all"]
+    assert 4 in budgets and budgets == experiment.sweep.selection.fine_tuned.budgets
     # Their penalty is added to a loss summed over a batch.
-    assert experiment["sweep"]["lambdas"]["all"][-1] == pytest.approx(200 / 4096, rel=0.03)
+    assert experiment.sweep.lambdas["all"][-1] == pytest.approx(200 / 4096, rel=0.03)
 
 
 def test_a_training_of_the_defaults_has_the_papers_optimiser_and_schedule(
     tiny_shape: Callable[..., ModelShape], length: Callable[..., LengthSettings], digit_pairs: Callable[..., Pairs]
 ) -> None:
-    settings = section(TrainingSettings, resolve(CONFIG)["wmt-en-de"]["training"])
+    settings = resolve(CONFIG)["wmt-en-de"].training
     plan = TrainingPlan(settings, length(), seed=1, updates_before=0, device=torch.device("cpu"))
     training = Training(Transformer(tiny_shape()), digit_pairs(count=9), plan)
     (adam,) = training.optimizers.each

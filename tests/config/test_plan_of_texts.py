@@ -10,7 +10,7 @@ from plans import CORPORA, EXPERIMENTS, GOLD, LEARNT, LINKS, NOTHING, OTHER, OWN
 from checkouts import configuration
 from heads.base.files import UserError
 from heads.base.runs import Need
-from heads.config.corpus_entries import compared_with
+from heads.config.corpus_entries import compared_with, downloads_of, local_files_of
 from heads.config.corpus_parts import download_name
 from heads.config.plan import Plan
 from heads.config.settings import merged
@@ -32,13 +32,15 @@ def test_a_corpus_is_made_of_its_text_and_each_treebank_and_other_domain_is_told
         UserError, match=r"^corpora\.plain has no out-of-domain test set: name its parts under out_of_domain"
     ):
         asked.out_of_domain_entry("plain")
+    with pytest.raises(UserError, match=r"^corpora\.plain has no out-of-domain test set"):
+        asked.out_of_domain_files("plain")
 
 
 def test_experiments_are_held_against_numbers_of_the_paper_on_wmt_unless_their_corpus_says_another() -> None:
     config = configuration()
     asked = Plan(config)
-    entries = {name: asked.corpora[one["corpus"]] for name, one in asked.experiments.items()}
-    of_films = [name for name, one in asked.experiments.items() if one["corpus"] == "opensubtitles-en-ru"]
+    entries = {name: asked.corpora[one.corpus] for name, one in asked.experiments.items()}
+    of_films = [name for name, one in asked.experiments.items() if one.corpus == "opensubtitles-en-ru"]
     assert of_films and compared_with({name: entries[name] for name in entries if name not in of_films}) == []
     assert compared_with(entries) == [f"{name}=OpenSubtitles" for name in of_films]
     assert "compared_with" not in asked.corpus_entry("opensubtitles-en-ru"), "its text is none the other for it"
@@ -108,13 +110,23 @@ def of_corpus(corpus: Mapping[str, Any], pretrained: str) -> Plan:
     return Plan({**config, "run": ["one", "two"]})
 
 
+def test_paths_start_from_the_folder_of_their_own_corpus_whichever_is_read_before() -> None:
+    bare, names = {key: value for key, value in TEXT.items() if key != "folder"}, ("a.de", "a.en", "b.de", "b.en")
+    corpora = {"first": TEXT, "second": bare, "third": {**TEXT, "folder": "others"}}
+    asked = Plan(merged(configuration(), {"corpora": corpora}))
+    assert asked.files_of("first") == below("texts", *names) and asked.files_of("third") == below("others", *names)
+    assert asked.files_of("second") == [*names]
+
+
 def test_the_files_of_an_entry_are_its_downloads_and_what_lies_on_disk() -> None:
     asked, text = plan(), below("texts", "a.de", "a.en", "b.de", "b.en")
     gold, learnt, links = (f"results/downloads/{download_name(url)}" for url in (URL, LEARNT, LINKS))
-    assert asked.files_of(asked.corpus_entry("rich")) == text
-    assert asked.files_of(asked.out_of_domain_entry("rich")) == [*text, "texts/o.de", "texts/o.en"]
+    assert asked.files_of("rich") == text
+    assert asked.out_of_domain_files("rich") == [*text, "texts/o.de", "texts/o.en"]
     aligned = below("texts", "cut.en", "test.links")
-    assert asked.files_of(CORPORA["rich"]) == [gold, learnt, links, *text, "texts/o.de", "texts/o.en", *aligned]
+    local = [*text, "texts/o.de", "texts/o.en", *aligned]
+    assert [str(path) for path in local_files_of(asked.corpora["rich"])] == local
+    assert downloads_of(asked.corpora["rich"]) == [URL, LEARNT, LINKS]
     assert asked.treebank_files("rich", "dev") == [gold]
     assert asked.treebank_files("rich", "train") == [learnt]
     assert asked.treebank_files("held", "train") == ["texts/learn.conllu"]

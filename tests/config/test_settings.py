@@ -1,6 +1,7 @@
 """Settings: one place, each stage given its own, experiments laid over defaults, sweeps in numbers of heads."""
 
 import copy
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -12,8 +13,8 @@ from sacrebleu.metrics import BLEU
 from heads.base.files import UserError
 from heads.base.methods import METHOD_FILES
 from heads.base.names import SCOPES, TOKENISERS
-from heads.config.experiment import Experiment
-from heads.config.settings import STAGE_SECTIONS, merged, resolve, section, stage_settings
+from heads.config.experiment import ChoiceSettings, Experiment, FineTunedSettings, SweepSettings
+from heads.config.settings import STAGE_SECTIONS, merged, resolve, stage_settings
 from heads.config.sweep import choices, targets
 
 CLASSES: dict[str, Any] = {
@@ -25,7 +26,7 @@ def test_every_section_but_the_sweep_is_told_to_some_stage_and_the_sweep_to_none
     told = {name for sections in STAGE_SECTIONS.values() for name in sections}
     assert told == set(CLASSES)
     experiment = resolve(config)["demo"]
-    assert set(experiment) - told == {"corpus", "sweep", "tokenize"}
+    assert {*Experiment.model_fields} - told == {"corpus", "sweep", "tokenize"}
     for stage in STAGE_SECTIONS:
         assert set(stage_settings(experiment, stage)) <= told
 
@@ -43,7 +44,7 @@ def sections_read(command: str) -> set[str]:
 @pytest.mark.parametrize("stage", STAGE_SECTIONS)
 def test_a_stage_is_told_the_sections_that_its_command_reads_and_no_other(config: dict[str, Any], stage: str) -> None:
     experiment = resolve(config)["multi30k"]
-    expected = {name: dict(experiment[name]) for name in sections_read(COMMAND_OF.get(stage, stage))}
+    expected = {name: dict(experiment.written[name]) for name in sections_read(COMMAND_OF.get(stage, stage))}
     if stage == "baseline":
         # A training does not get the settings for imports, so that adding these does not make it run again.
         of_imports = (
@@ -52,6 +53,16 @@ def test_a_stage_is_told_the_sections_that_its_command_reads_and_no_other(config
         )
         assert [expected["baseline"].pop(key) for key in of_imports] == ["", 0, "", 10.0, [], "", "", ""]
     assert stage_settings(experiment, stage) == expected
+
+
+def test_a_stage_is_told_numbers_as_they_are_written_so_that_it_is_not_made_again(config: dict[str, Any]) -> None:
+    changed(config, "training.learning_rate", 1)
+    changed(config, "training.label_smoothing", 0.0)
+    changed(config, "gates.hard_concrete", {"low": -1, "log_alpha_init": 3})
+    whole = merged(config["defaults"], config["experiments"]["demo"])
+    told = json.dumps(stage_settings(resolve(config)["demo"], "gates"), sort_keys=True)
+    assert told == json.dumps({name: whole[name] for name in ("training", "gates")}, sort_keys=True)
+    assert all(f'{key}, "' in told for key in ('"learning_rate": 1', '"label_smoothing": 0.0', '"low": -1'))
 
 
 def test_every_stage_that_computes_bleu_is_told_a_named_tokeniser_and_no_other_stage(config: dict[str, Any]) -> None:
@@ -76,7 +87,8 @@ def test_every_experiment_of_the_project_resolves_and_fills_its_classes(config: 
     assert set(experiments) == set(config["experiments"])
     for experiment in experiments.values():
         for name, kind in CLASSES.items():
-            assert section(kind, experiment[name]).model_dump().keys() == experiment[name].keys()
+            assert isinstance(getattr(experiment, name), kind)
+            assert {*kind.model_fields} == {*experiment.written[name]}
 
 
 def test_an_experiment_is_the_defaults_with_its_changes_laid_over(config: dict[str, Any]) -> None:
@@ -86,9 +98,10 @@ def test_an_experiment_is_the_defaults_with_its_changes_laid_over(config: dict[s
     # 144 heads; 60 % of them are 86.4, 90 % are 129.6.
     chosen = {"budgets": [36, 72, 86, 108, 130], "fine_tuned": {"budgets": [36, 72, 108]}}
     numbers = {"sweep": {"budgets": {"all": [36, 72, 108]}, "selection": chosen}}
-    assert experiments["plain"] == merged(config["defaults"], numbers)
-    assert experiments["demo"]["training"]["warmup_updates"] == 17
-    assert experiments["demo"]["training"]["adam_beta2"] == config["defaults"]["training"]["adam_beta2"]
+    plain = merged(config["defaults"], numbers)
+    assert experiments["plain"].model_dump(mode="json") == plain
+    assert experiments["demo"].training.warmup_updates == 17
+    assert experiments["demo"].training.adam_beta2 == config["defaults"]["training"]["adam_beta2"]
 
 
 def test_lists_are_replaced_whole_and_nothing_given_is_changed() -> None:
@@ -108,12 +121,12 @@ def test_an_experiment_that_is_like_another_starts_from_its_changes(config: dict
         "longer": {"like": "mine", "scratch": {"updates": 9000}},
     }
     experiments = resolve(config)
-    news = experiments["news-en-ru"]
-    assert experiments["mine"] == {**news, "corpus": "multi30k", "training": {**news["training"], **rate}}
+    news, mine, longest = (experiments[name].model_dump() for name in ("news-en-ru", "mine", "longer"))
+    assert mine == {**news, "corpus": "multi30k", "training": {**news["training"], **rate}}
     longer = {"scratch": {**news["scratch"], "updates": 9000}}
-    assert experiments["longer"] == {**experiments["mine"], **longer}
+    assert longest == {**mine, **longer}
     config["experiments"]["news-en-ru"]["model"] = {"dropout": 0.2}
-    assert resolve(config)["longer"]["model"]["dropout"] == 0.2
+    assert resolve(config)["longer"].model.dropout == 0.2
 
 
 def test_budgets_seeds_and_what_must_be_kept_may_go_to_their_ends(sized: dict[str, Any]) -> None:
@@ -121,7 +134,7 @@ def test_budgets_seeds_and_what_must_be_kept_may_go_to_their_ends(sized: dict[st
     changed(sized, "sweep.seeds", [0, 2**31 - 1])
     changed(sized, "sweep.selection.budgets", [9, 36])
     changed(sized, "selection.at_least", {"enc_self": 0, "enc_self.2": 4, "dec_self": 0, "dec_enc": 1, "dec_enc.0": 3})
-    assert resolve(sized)["demo"]["sweep"]["seeds"] == [0, 2147483647]
+    assert resolve(sized)["demo"].sweep.seeds == (0, 2147483647)
     changed(sized, "sweep.selection.methods", ["random", "token"])
     resolve(changed(sized, "sweep.selection.budgets", [4]))
 
@@ -138,7 +151,8 @@ def test_budgets_seeds_and_what_must_be_kept_may_go_to_their_ends(sized: dict[st
 def test_a_share_of_a_scope_is_of_its_heads_rounded_a_half_up_and_never_none(
     sized: dict[str, Any], scope: str, given: list[Any], numbers: list[Any]
 ) -> None:
-    assert resolve(changed(sized, f"sweep.budgets.{scope}", given))["demo"]["sweep"]["budgets"][scope] == numbers
+    swept = resolve(changed(sized, f"sweep.budgets.{scope}", given))["demo"].sweep
+    assert [*swept.budgets[scope]] == numbers
 
 
 @pytest.mark.parametrize("key", ["selection", "selection.fine_tuned"])
@@ -154,8 +168,8 @@ def test_shares_of_chosen_heads_that_come_to_one_number_stand_there_once_and_can
     sized: dict[str, Any], key: str, method: str, given: list[Any], numbers: list[int]
 ) -> None:
     changed(sized, f"sweep.{key}.methods", [method])
-    selection = resolve(changed(sized, f"sweep.{key}.budgets", given))["demo"]["sweep"]["selection"]
-    assert (selection if key == "selection" else selection["fine_tuned"])["budgets"] == numbers
+    selection = resolve(changed(sized, f"sweep.{key}.budgets", given))["demo"].sweep.selection
+    assert [*(selection if key == "selection" else selection.fine_tuned).budgets] == numbers
 
 
 @pytest.mark.parametrize("corpus", ["demo", "inference"])
@@ -164,27 +178,29 @@ def test_an_experiment_of_any_size_says_nothing_of_numbers_of_heads(
     config: dict[str, Any], corpus: str, layers: int, heads: int
 ) -> None:
     config["experiments"]["mine"] = {"corpus": corpus, "model": {"layers": layers, "heads": heads, "width": 2 * heads}}
-    sweep, there = resolve(config)["mine"]["sweep"], layers * heads * (3 if corpus == "demo" else 1)
-    of_choices = (sweep["selection"]["budgets"], sweep["selection"]["fine_tuned"]["budgets"])
-    for numbers in (*sweep["budgets"].values(), *of_choices):
-        assert numbers and all(1 <= number <= there for number in numbers) and numbers == sorted(numbers)
+    sweep, there = resolve(config)["mine"].sweep, layers * heads * (3 if corpus == "demo" else 1)
+    of_choices = (sweep.selection.budgets, sweep.selection.fine_tuned.budgets)
+    for numbers in (*sweep.budgets.values(), *of_choices):
+        assert (
+            numbers and all(1 <= int(number) <= there for number in numbers) and [*numbers] == sorted(numbers, key=int)
+        )
     if heads >= 4:
-        assert sweep["budgets"] == {"all": [there // 4, there // 2, there * 3 // 4]}
-        assert of_choices[1] == sweep["budgets"]["all"] and {*of_choices[1]} < {*of_choices[0]}
+        assert sweep.budgets == {"all": (there // 4, there // 2, there * 3 // 4)}
+        assert of_choices[1] == sweep.budgets["all"] and {*of_choices[1]} < {*of_choices[0]}
 
 
-@pytest.mark.parametrize("values", [["0.05", 0.3, 0], [5e-2, 0.30], [0.3, 0.05]])
+@pytest.mark.parametrize("values", [[0.05, 0.3, 0], [5e-2, 0.30], [0.3, 0.05]])
 def test_targets_are_lambdas_in_rising_order_with_the_control_first_and_then_budgets(values: list[Any]) -> None:
-    budgets = {"all": [12, "4-6-8", "12"]}
-    experiment = {"sweep": {"lambdas": {"all": values, "enc_self": []}, "budgets": budgets}}
+    lambdas: dict[str, tuple[float, ...]] = {"all": tuple(values), "enc_self": ()}
+    experiment = Experiment(sweep=SweepSettings(lambdas=lambdas, budgets={"all": (12, "4-6-8", "12")}))
     assert [*map(str, targets(experiment, "all"))] == ["lam-0", "lam-0.05", "lam-0.3", "keep-12", "keep-4-6-8"]
     assert targets(experiment, "enc_self") == []
 
 
 def test_random_choices_stand_for_all_their_draws_at_every_budget() -> None:
-    tuned = {"methods": ["gates", "dsp", "random", "stratified"], "budgets": [4]}
-    selection = {"methods": ["lrp", "random"], "budgets": [9, 4], "draws": 2, "fine_tuned": tuned}
-    experiment = {"sweep": {"selection": selection}}
+    tuned = FineTunedSettings(methods=("gates", "dsp", "random", "stratified"), budgets=(4,))
+    selection = ChoiceSettings(methods=("lrp", "random"), budgets=(9, 4), draws=2, fine_tuned=tuned)
+    experiment = Experiment(sweep=SweepSettings(selection=selection))
     assert [*map(str, choices(experiment, fine_tuned=True))] == [
         *("keep-4", "dsp-4", "random1-4", "random2-4", "stratified1-4", "stratified2-4"),
     ]
@@ -207,6 +223,6 @@ def test_scopes_and_methods_that_settings_take_are_those_of_the_names(config: di
         with pytest.raises(UserError, match=r"names the method causal, but causal\.updates is 0: set it"):
             resolve(given)
     changed(config, "causal.updates", 1)
-    assert resolve(config)["demo"]["sweep"]["selection"]["methods"] == list(METHOD_FILES)
+    assert resolve(config)["demo"].sweep.selection.methods == tuple(METHOD_FILES)
     with pytest.raises(UserError, match=r"selection\.methods\.0 is 'gates'"):
         resolve(changed(config, "sweep.selection.methods", ["gates"]))

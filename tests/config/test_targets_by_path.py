@@ -2,7 +2,6 @@
 
 import re
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -10,6 +9,8 @@ from checkouts import ROOT, checkout, snakemake
 from heads.base.files import UserError
 from heads.base.targets import Target
 from heads.config.checks import check_target
+from heads.config.experiment import ClassifyingExperiment, Experiment
+from heads.config.trainings import BaselineSettings, ModelSettings
 
 OF_ALL = "enc_self and dec_self and dec_enc"
 TOO_MANY = [
@@ -43,9 +44,10 @@ TOO_MANY = [
 ]
 
 
-def experiment(**more: Any) -> dict[str, Any]:
-    """The parts of a resolved experiment that are checked: 3 layers of 4 heads and 10 units."""
-    return {"model": {"layers": 3, "heads": 4, "feedforward": 10}, "baseline": {"pretrained": ""}, **more}
+def experiment(kind: type[Experiment] = Experiment, pretrained: str = "") -> Experiment:
+    """A resolved experiment of 3 layers of 4 heads and 10 units."""
+    sizes, baseline = ModelSettings(layers=3, heads=4, feedforward=10), BaselineSettings(pretrained=pretrained)
+    return kind(model=sizes, baseline=baseline)
 
 
 @pytest.mark.parametrize(("scope", "target", "sentence"), TOO_MANY)
@@ -72,11 +74,11 @@ def test_as_many_heads_as_there_are_and_any_penalty_may_be_asked_for(scope: str,
 
 def test_a_classifier_has_heads_in_its_encoder_alone() -> None:
     with pytest.raises(UserError, match="asks for 13 of the 12 heads of enc_self"):
-        check_target(experiment(task="classification"), "all", Target.parse("keep-13"))
+        check_target(experiment(ClassifyingExperiment), "all", Target.parse("keep-13"))
 
 
 def test_of_an_imported_model_its_stage_says_it() -> None:
-    check_target(experiment(baseline={"pretrained": "opus"}), "all", Target.parse("keep-145"))
+    check_target(experiment(pretrained="opus"), "all", Target.parse("keep-145"))
 
 
 def test_snakemake_tells_it_while_it_plans(tmp_path: Path) -> None:

@@ -171,7 +171,7 @@ def test_keys_that_contradict_each_other_are_named(changes: Entry, words: str) -
 
 def test_two_checksums_for_one_url_are_refused(data: Path) -> None:
     one, two = ({"url": "https://example.org/a", "sha256": digit * 64} for digit in "ab")
-    assert checksums_of(entry(data, trees=one)) == {"https://example.org/a": "a" * 64}
+    assert checksums_of(parse_corpus(entry(data, trees=one))) == {"https://example.org/a": "a" * 64}
     with pytest.raises(UserError, match="two different sha256"):
         parse_corpus(entry(data, trees=one, dev=[{"source": two, "target": "dev.de"}]))
 
@@ -189,7 +189,8 @@ def test_the_test_set_of_another_domain_is_written_beside_the_corpus_whatever_st
     assert built(out) == {*OUTPUT_NAMES, *OUT_OF_DOMAIN_NAMES}
     assert [read_lines(out / name) for name in OUT_OF_DOMAIN_NAMES] == [["x y", "last \u0007"], ["X Y", "z"]]
     far = entry(data, out_of_domain=[{"source": "far.en", "target": {"url": url}}])
-    assert downloads_of(far) == [url] and local_files_of(far)[-1] == data / "far.en"
+    read = parse_corpus(far)
+    assert downloads_of(read) == [url] and local_files_of(read)[-1] == data / "far.en"
 
 
 @pytest.mark.parametrize(

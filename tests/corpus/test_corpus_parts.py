@@ -12,7 +12,7 @@ from checkouts import configuration
 from heads.base.files import UserError, read_lines
 from heads.base.names import SIDES
 from heads.config import corpus_parts
-from heads.config.corpus_entries import downloads_of, local_files_of
+from heads.config.corpus_entries import downloads_of, local_files_of, parse_corpus
 from heads.config.corpus_parts import download_name
 from heads.corpus.build import build
 from heads.corpus.pairs import open_pairs
@@ -37,7 +37,8 @@ def test_members_columns_and_downloads_are_read_like_plain_files(data: Path, tmp
     columns = {"columns": {"url": url, "member": "wiki.de-en"}, "separator": " ||| ", "target_column": 0}
     given = entry(data, train=[{**columns, "source_column": 1}])
     assert texts(given, tmp_path, "train") == [["dog", "cat"], ["Hund", "Katze"]]
-    assert downloads_of(given) == [url] and local_files_of(given)[0] == data / "dev.en"
+    read = parse_corpus(given)
+    assert downloads_of(read) == [url] and local_files_of(read)[0] == data / "dev.en"
     few = entry(data, train=[{**columns, "source_column": 2}])
     refused(few, tmp_path / "refused", r"wiki\.de-en, line 1 has 2 columns, not 3")
 
@@ -87,7 +88,7 @@ def test_a_fault_in_tagged_talks_is_told_with_the_line_of_the_file(data: Path, t
 
 def test_the_entry_of_iwslt14_reads_an_archive_of_that_shape(tmp_path: Path) -> None:
     given = {**configuration()["corpora"]["iwslt14-de-en"], "hold_out": {"dev": 2}}
-    (url,) = downloads_of(given)
+    (url,) = downloads_of(parse_corpus(given))
     sets = ("TED.dev2010", "TEDX.dev2012", "TED.tst2010", "TED.tst2011", "TED.tst2012")
     talks = {TRAIN: [*HEADER, *(f"Satz {number} {{0}}" for number in range(9))]}
     talks |= {f"IWSLT14.{name}.de-en.{{}}.xml": ["<mteval>", f"<seg id='1'>{name} {{0}}</seg>"] for name in sets}

@@ -265,7 +265,7 @@ def test_every_corpus_of_examples_in_config_yaml_can_be_read_and_says_where_it_c
         "sick": inference,
         "grammar-sick": inference,
     }
-    assert all(downloads_of(corpora[name]) for name in found)
+    assert all(downloads_of(parsed[name]) for name in found)
 
 
 def test_examples_have_no_words_to_align(data: Path, tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from heads.base.files import read_lines
 from heads.base.names import SPLITS
-from heads.config.corpus_entries import has_gold
+from heads.config.corpus_entries import has_gold, parse_corpus
 from heads.corpus.build import build
 from heads.corpus.grammar.inference import LABELS, TEMPLATES, Inference, squares
 from heads.corpus.grammar.lexicon import load
@@ -267,4 +267,4 @@ def test_trees_stand_in_the_order_premise_hypothesis_premise_hypothesis(built: P
 
 
 def test_the_grammar_of_pairs_has_gold_trees() -> None:
-    assert has_gold(ENTRY)
+    assert has_gold(parse_corpus(ENTRY))

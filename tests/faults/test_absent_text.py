@@ -13,6 +13,7 @@ from workshop import config
 from checkouts import TINY, checkout, snakemake
 from heads.base.files import UserError, write_lines, write_text
 from heads.base.names import SIDES, SPLITS
+from heads.config.corpus_entries import local_files_of
 from heads.config.plan import Plan
 from heads.config.settings import merged
 
@@ -85,8 +86,7 @@ def plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Plan:
 
 @pytest.mark.parametrize(("corpus", "path"), CASES)
 def test_every_file_of_a_corpus_is_named_by_its_key(plan: Plan, corpus: str, path: str) -> None:
-    files = plan.files_of(plan.corpora[corpus])
-    local = [file for file in files if not file.startswith("results/downloads/")]
+    local = [str(path) for path in local_files_of(plan.corpora[corpus])]
     assert local == [*KEYS[corpus]]
     plan.check_there(corpus, local, made)
     Path(path).unlink()

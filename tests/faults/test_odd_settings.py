@@ -14,7 +14,7 @@ from heads.__main__ import main
 from heads.base.files import UserError, read_jsonl, read_lines, read_tsv, write_text
 from heads.base.names import SIDES, SPLITS
 from heads.base.targets import GATED, Target
-from heads.config.settings import resolve
+from heads.config.settings import resolve, stage_settings
 from heads.model.folder import load_folder
 
 HEADS = 12
@@ -90,7 +90,7 @@ def test_a_lambda_in_the_settings_is_refused_before_the_first_job_unless_it_can_
 ) -> None:
     given = config(sweep={"lambdas": {"all": values}})
     if not sentence:
-        assert resolve(given)["tiny"]["sweep"]["lambdas"]["all"] == values
+        assert [*resolve(given)["tiny"].sweep.lambdas["all"]] == values
         return
     with pytest.raises(UserError, match=sentence):
         resolve(given)
@@ -119,7 +119,7 @@ def test_an_empty_corpus_ends_in_one_sentence(tmp_path: Path, capfd: pytest.Capt
 def bpe(folder: Path, subwords: int) -> int:
     """Make both vocabularies of a corpus from `made`, then its subwords; return the exit status."""
     sizes = {"source_subwords": subwords, "target_subwords": subwords}
-    write_text(folder / "bpe.yaml", yaml.safe_dump({"bpe": resolve(config(bpe=sizes))["tiny"]["bpe"]}))
+    write_text(folder / "bpe.yaml", yaml.safe_dump(stage_settings(resolve(config(bpe=sizes))["tiny"], "bpe")))
     return encoded(folder / "out", folder / "bpe", folder / "bpe.yaml")
 
 

@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from checkouts import ROOT, checkout, configuration, snakemake
-from heads.config.corpus_entries import local_files_of
+from heads.config.corpus_entries import local_files_of, parse_corpus
 
 PROFILE = yaml.safe_load((ROOT / "profiles/slurm/config.yaml").read_text(encoding="utf-8"))
 TRAININGS = {"baseline", "imported", "gates", "scratch", "selected", "penalty_gates", "parser_model"}
@@ -70,7 +70,7 @@ def test_where_there_is_no_slurm_a_run_ends_at_once_and_a_plan_is_made(
 def test_a_run_of_all_paper_experiments_submits_about_two_jobs_for_each_model(tmp_path: Path) -> None:
     folder = checkout(tmp_path)
     corpora = configuration(folder)["corpora"]
-    for path in (folder / path for name in PAPERS for path in local_files_of(corpora[name])):
+    for path in (folder / path for name in PAPERS for path in local_files_of(parse_corpus(corpora[name]))):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.touch()
     done = snakemake(

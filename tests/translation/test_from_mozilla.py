@@ -11,7 +11,8 @@ import pytest
 
 from heads.base.files import UserError
 from heads.base.packaged import place_of
-from heads.config.texts import Distillations
+from heads.config.corpus_entries import parse_corpus
+from heads.config.distillations import Distillations
 from heads.interop.downloads import place_with_network
 from small_server import serving_folder
 
@@ -163,7 +164,8 @@ def test_planning_asks_no_network_and_says_what_to_run_first(cache: Path, monkey
     monkeypatch.setattr("urllib.request.urlopen", lambda *args, **flags: pytest.fail("asked the network"))
     parts = {name: [{"distilled_by": NAME, "sentences": 3}] for name in ("train", "dev", "test")}
     cleaning = {"max_words": 9, "max_length_ratio": 2.0}
-    plan = Distillations({"mine": {"kind": "files", "source": "en", "target": "de", "cleaning": cleaning, **parts}})
+    entry = {"kind": "files", "source": "en", "target": "de", "cleaning": cleaning, **parts}
+    plan = Distillations({"mine": parse_corpus(entry)})
     with pytest.raises(UserError, match=r"^distilled_by: firefox/en-de is not on this machine: run .heads import"):
         plan.files_of_model("firefox-en-de")
     (cache / "en-de").mkdir(parents=True)

@@ -210,7 +210,7 @@ def expected(job: Job, jobs: list[Job]) -> dict[str, str]:
 
 def drawn_by(*experiments: str) -> str:
     """The distribution of gates that config.yaml gives these experiments."""
-    return json.dumps({name: WHOLE[name]["gates"]["hard_concrete"] for name in experiments}, sort_keys=True)
+    return json.dumps({name: WHOLE[name].written["gates"]["hard_concrete"] for name in experiments}, sort_keys=True)
 
 
 def runs_told(job: Job, jobs: list[Job], whose: Mapping[str, str]) -> dict[str, str]:
@@ -418,8 +418,12 @@ def test_a_command_is_given_what_config_yaml_says_of_its_stage_or_corpus(jobs: l
     aside = ("trees", "parser_trees", "alignment", "out_of_domain")
     grounds = {key: value for key, value in FAR.items() if key not in aside}
     expected = {
-        "results/far/baseline/seed-1/masked.tsv": {name: WHOLE["far"][name] for name in ("translate", "selection")},
-        "results/tiny/gates/all/lam-0/seed-1/heads.tsv": {name: WHOLE["tiny"][name] for name in ("training", "gates")},
+        "results/far/baseline/seed-1/masked.tsv": {
+            name: WHOLE["far"].written[name] for name in ("translate", "selection")
+        },
+        "results/tiny/gates/all/lam-0/seed-1/heads.tsv": {
+            name: WHOLE["tiny"].written[name] for name in ("training", "gates")
+        },
         "results/corpora/grounds/filters.tsv": grounds,
         "results/corpora/grounds/out_of_domain.source.txt": {**grounds, "out_of_domain": FAR["out_of_domain"]},
         "results/corpora/grounds/dev.conllu": {**grounds, "trees": "gold.conllu"},

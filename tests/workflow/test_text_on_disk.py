@@ -17,6 +17,7 @@ import yaml
 from checkouts import ROOT, TINY, checkout, configuration, snakemake
 from heads.base.files import read_lines, read_tsv, read_yaml, write_json
 from heads.base.names import SPLITS
+from heads.config.experiment import Experiment
 from heads.config.settings import merged, resolve
 from heads.syntax.conllu import read_conllu
 
@@ -253,13 +254,13 @@ def test_firefox_is_measured_at_length_on_a_text_with_references_and_within_an_h
     name, config = f"firefox-{pair}", configuration()
     words = words_for_snakemake("firefox", f"PAIR={pair}", "TEXT=my texts")
     at_length = resolve(merged(config, read_yaml(ROOT / words[words.index("--configfile") + 1])))[name]
-    assert [len(at_length["sweep"]["lambdas"][scope]) for scope in ("enc_self", "all")] == [6, 6]
-    assert at_length["sweep"]["seeds"] == [1, 2] and at_length["sweep"]["selection"]["fine_tuned"]["budgets"]
+    assert [len(at_length.sweep.lambdas[scope]) for scope in ("enc_self", "all")] == [6, 6]
+    assert at_length.sweep.seeds == (1, 2) and at_length.sweep.selection.fine_tuned.budgets
     (laid,) = (yaml.safe_load(word.removeprefix("corpora=")) for word in words if word.startswith("corpora="))
     source, target = pair.split("-")
     assert laid[name]["test"] == [{"source": f"my texts/test.{source}.gz", "target": f"my texts/test.{target}.gz"}]
-    short = resolve(config)[name]["sweep"]
-    assert [len(short["lambdas"][scope]) for scope in ("enc_self", "all")] == [3, 3] and short["seeds"] == [1]
+    short = resolve(config)[name].sweep
+    assert [len(short.lambdas[scope]) for scope in ("enc_self", "all")] == [3, 3] and short.seeds == (1,)
     assert "--configfile" not in words_for_snakemake("firefox", f"PAIR={pair}")
 
 
@@ -272,7 +273,7 @@ def written(*given: str) -> str:
     return subprocess.run(["sh", "-c", writing], capture_output=True, text=True, check=True, timeout=60).stdout
 
 
-def laid_over(*given: str) -> tuple[dict[str, Any], dict[str, Any]]:
+def laid_over(*given: str) -> tuple[dict[str, Any], Experiment]:
     """What `make paper-size` lays over the corpus and the experiment."""
     content = yaml.safe_load(written(*given))
     assert content["run"] == ["paper-size-en-pt"]
@@ -306,16 +307,16 @@ def test_the_text_of_a_model_of_the_papers_size_is_translated_in_parts_that_are_
     assert len(ends) == 9 and ends[-1] == sentences
     assert corpus["test"] == [{"source": "mine/test.en.gz", "target": "mine/test.pt.gz"}]
     assert corpus["trees"] == "b.conllu"
-    assert (experiment["baseline"]["updates"], experiment["baseline"]["minutes"]) == (5700, 0)
-    assert experiment["scratch"]["updates"] == 5700 + experiment["gates"]["updates"]
-    assert experiment["model"] == configuration()["defaults"]["model"], "the paper's"
+    assert (experiment.baseline.updates, experiment.baseline.minutes) == (5700, 0)
+    assert experiment.scratch.updates == 5700 + experiment.gates.updates
+    assert experiment.model.model_dump() == configuration()["defaults"]["model"], "the paper's"
 
 
 def test_a_model_of_the_papers_size_is_trained_for_the_time_that_is_given_on_translations_that_are_there() -> None:
     corpus, experiment = laid_over("TRANSLATED=mine/train", "HOURS=0.3")
     assert corpus == {"train": [{"source": "mine/train.en.gz", "target": "mine/train.pt.gz"}]}
-    assert experiment["baseline"]["minutes"] == 6.0
-    assert experiment["scratch"]["updates"] - experiment["baseline"]["updates"] == experiment["gates"]["updates"]
+    assert experiment.baseline.minutes == 6.0
+    assert experiment.scratch.updates - experiment.baseline.updates == experiment.gates.updates
 
 
 def test_a_model_of_the_papers_size_without_a_gpu_is_one_sentence_that_says_how_long_it_would_take() -> None:

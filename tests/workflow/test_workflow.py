@@ -18,7 +18,7 @@ from heads.__main__ import main
 from heads.base.files import read_json, read_lines, read_tsv, read_yaml, write_json, write_lines, write_text
 from heads.base.names import TRANSLATION
 from heads.base.packaged import place_of
-from heads.config.corpus_entries import local_files_of
+from heads.config.corpus_entries import local_files_of, parse_corpus
 from heads.config.settings import merged, resolve
 from heads.tables.catalogue import FIGURES as ALL_FIGURES
 from heads.tables.catalogue import TABLES as ALL_TABLES
@@ -79,12 +79,12 @@ def test_every_experiment_can_be_planned(fresh: Path, alone: str) -> None:
     """All of them together; and one without all figures and one without gold trees, each alone."""
     config = merged(configuration(fresh), read_yaml(fresh / VARIANTS))
     experiments = [alone] if alone else list(resolve(config))
-    for path in (path for corpus in config["corpora"].values() for path in local_files_of(corpus)):
+    for path in (path for entry in config["corpora"].values() for path in local_files_of(parse_corpus(entry))):
         (fresh / path).parent.mkdir(parents=True, exist_ok=True)
         (fresh / path).touch()
-    for settings in resolve(config).values():
+    for experiment in resolve(config).values():
         # Corpora given by name come in packages.
-        if (pretrained := settings["baseline"]["pretrained"]) and not place_of(pretrained).is_dir():
+        if (pretrained := experiment.baseline.pretrained) and not place_of(pretrained).is_dir():
             stacks = (f"{stack}_{what}" for stack in ("encoder", "decoder") for what in ("layers", "attention_heads"))
             write_text(fresh / pretrained / "config.json", json.dumps(dict.fromkeys(stacks, 6)))
     done = snakemake(fresh, "-n", "--configfile", VARIANTS, "--config", f"run=[{','.join(experiments)}]")

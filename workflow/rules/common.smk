@@ -180,7 +180,7 @@ def settings_of(stage):
 
 def gates_of(experiments):
     """Param: the hard-concrete settings of each of these experiments, as JSON."""
-    return written({name: PLAN.experiments[name]["gates"]["hard_concrete"] for name in experiments})
+    return written({name: PLAN.experiments[name].written["gates"]["hard_concrete"] for name in experiments})
 
 
 def fitting(files):

@@ -31,7 +31,7 @@ rule fetch:
 rule corpus:
     """Clean and split the text of one corpus, and count what each filter removed."""
     input:
-        files=there(lambda w: PLAN.files_of(PLAN.corpus_entry(w.corpus)), f"{CORPUS}/train.source.txt"),
+        files=there(lambda w: PLAN.files_of(w.corpus), f"{CORPUS}/train.source.txt"),
     output:
         # Each has its own name, by which the cache knows it.
         **{f"{split}_{side}": f"{CORPUS}/{split}.{side}.txt" for split in names.SPLITS for side in names.SIDES},
@@ -59,7 +59,7 @@ rule corpus:
 rule out_of_domain:
     """The out-of-domain test set of a corpus, as plain text (Michel et al., Fig 2)."""
     input:
-        files=there(lambda w: PLAN.files_of(PLAN.out_of_domain_entry(w.corpus)), f"{CORPUS}/out_of_domain.source.txt"),
+        files=there(lambda w: PLAN.out_of_domain_files(w.corpus), f"{CORPUS}/out_of_domain.source.txt"),
     output:
         source=f"{CORPUS}/{names.OUT_OF_DOMAIN}.source.txt",
         target=f"{CORPUS}/{names.OUT_OF_DOMAIN}.target.txt",

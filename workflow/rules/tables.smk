@@ -2,7 +2,7 @@
 from heads.config.corpus_entries import compared_with
 from heads.tables import catalogue
 
-COMPARED = compared_with({e: PLAN.corpora[PLAN.experiments[e]["corpus"]] for e in RUN})
+COMPARED = compared_with({e: PLAN.corpora[PLAN.experiments[e].corpus] for e in RUN})
 
 
 rule tables:

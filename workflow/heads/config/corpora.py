@@ -20,6 +20,7 @@ from heads.config.corpus_parts import (
     keys_of,
 )
 from heads.config.fields import (
+    AsWritten,
     Closed,
     Count,
     CountOrZero,
@@ -54,7 +55,7 @@ class ExampleCleaning(Closed):
     max_words: Count = required("examples with more words in a sentence are removed")
 
 
-class _Entry(Closed):
+class _Entry(AsWritten):
     """What all kinds of corpora have in common."""
 
     @classmethod
@@ -67,6 +68,8 @@ class _Entry(Closed):
             raise fault(" lacks the key kind: add it.")
         if keys and (kind := content["kind"]) not in [*KINDS]:
             raise fault(f".kind is {kind!r}, which is not a known kind.{nearest(str(kind), KINDS)}")
+        if keys and info.context is not None:  # read before its files, whose paths start there
+            info.context["folder"] = str(content.get("folder", "."))
         return super().check_keys(content, info)
 
     @classmethod
@@ -83,6 +86,10 @@ class _Entry(Closed):
     def parts(self) -> dict[str, Sequence[Any]]:
         """The parts or tables of each split and of `out_of_domain`; none for the embedded grammar."""
         return {split: getattr(self, split, ()) for split in (*SPLITS, OUT_OF_DOMAIN)}
+
+    def has(self, key: str) -> bool:
+        """Whether anything is named under a key, which some kinds of corpora do not have."""
+        return bool(getattr(self, key, None))
 
 
 class Pairs(Closed):

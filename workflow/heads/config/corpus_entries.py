@@ -3,8 +3,7 @@
 The Snakefile imports this module while it is parsed, so nothing heavy may be imported.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
-from itertools import chain
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +22,7 @@ LABELLED = ("pairs_of_sentences", "grammar_pairs")
 
 def parse_corpus(entry: Mapping[str, Any]) -> AnyCorpus:
     """Parse one `corpora:` entry; raise UserError if a key is wrong or keys contradict each other."""
-    corpus: AnyCorpus = validated(Corpus, entry, "corpus", folder=str(entry.get("folder", ".")))
+    corpus: AnyCorpus = validated(Corpus, entry, "corpus")
     check_corpus(corpus)
     return corpus
 
@@ -102,34 +101,41 @@ def files_by_key(setting: Any, key: str = "") -> Iterator[tuple[str, FileSpec]]:
         yield from files_by_key(value, f"{key}.{name}" if key else str(name))
 
 
-def has_gold(entry: Mapping[str, Any]) -> bool:
+def has_gold(corpus: AnyCorpus) -> bool:
     """Whether a corpus has gold trees: those of the grammar, or a treebank."""
-    return entry["kind"] in GRAMMARS or "trees" in entry
+    return corpus.kind in GRAMMARS or corpus.has("trees")
 
 
-def compared_with(entries: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """EXPERIMENT=CORPUS for experiments compared with another corpus than WMT, from the entries of their corpora."""
-    found = {experiment: entry.get("compared_with", WMT) for experiment, entry in entries.items()}
+def compared_with(corpora: Mapping[str, AnyCorpus]) -> list[str]:
+    """EXPERIMENT=CORPUS for experiments compared with another corpus than WMT, from the corpora of each."""
+    found = {experiment: getattr(corpus, "compared_with", WMT) for experiment, corpus in corpora.items()}
     return [f"{experiment}={corpus}" for experiment, corpus in found.items() if corpus != WMT]
 
 
-def downloads_of(entry: Mapping[str, Any]) -> list[str]:
-    """The distinct URLs of an entry in order, for the `download` rule."""
-    raw = [part.source for part in distilled_of(entry).values() if part.source]
-    return list(dict.fromkeys(file.url for file in [*files_of(parse_corpus(entry)), *raw] if file.url))
+def downloads_of(corpus: AnyCorpus, without: Collection[str] = ()) -> list[str]:
+    """The distinct URLs of a corpus in order, for the `download` rule.
+
+    without: leave out what is named under these keys, such as `trees` or `alignment.test`.
+    """
+    raw = [part.source for part in distilled_of(corpus, without).values() if part.source]
+    return list(dict.fromkeys(file.url for file in [*_files_without(corpus, without), *raw] if file.url))
 
 
-def distilled_of(entry: Mapping[str, Any]) -> dict[str, Distilled]:
-    """The distilled parts of an entry by the name of their files."""
-    parts = chain.from_iterable(parse_corpus(entry).parts.values())
+def local_files_of(corpus: AnyCorpus, without: Collection[str] = ()) -> list[Path]:
+    """The distinct local files of a corpus in order, for a rule's input. without: as in `downloads_of`."""
+    return list(dict.fromkeys(file.path for file in _files_without(corpus, without) if file.path))
+
+
+def _files_without(corpus: AnyCorpus, without: Collection[str]) -> list[FileSpec]:
+    return [file for key, file in files_by_key(corpus) if not any(f"{key}.".startswith(f"{one}.") for one in without)]
+
+
+def distilled_of(corpus: AnyCorpus, without: Collection[str] = ()) -> dict[str, Distilled]:
+    """The distilled parts of a corpus by the name of their files. without: leave out these splits."""
+    parts = (part for split, named in corpus.parts.items() if split not in without for part in named)
     return {part.name: part for part in parts if isinstance(part, Distilled)}
 
 
-def checksums_of(entry: Mapping[str, Any]) -> dict[str, str]:
-    """The SHA-256 of each URL of an entry, if it is given."""
-    return {file.url: file.sha256 for file in files_of(parse_corpus(entry)) if file.url and file.sha256}
-
-
-def local_files_of(entry: Mapping[str, Any]) -> list[Path]:
-    """The distinct local files of an entry in order, for a rule's input."""
-    return list(dict.fromkeys(file.path for file in files_of(parse_corpus(entry)) if file.path))
+def checksums_of(corpus: AnyCorpus) -> dict[str, str]:
+    """The SHA-256 of each URL of a corpus, if it is given."""
+    return {file.url: file.sha256 for file in files_of(corpus) if file.url and file.sha256}

@@ -1,12 +1,12 @@
 """The models of one experiment and of the whole of config.yaml: which settings there are, and their defaults."""
 
 from collections.abc import Mapping
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from pydantic import Field
 
 from heads.base.methods import METHOD_FILES
-from heads.base.names import AUTO, CHOICE_SCOPE, GATED_SCOPES, SCOPES, TOKENISERS
+from heads.base.names import AUTO, CHOICE_SCOPE, CLASSIFICATION, GATED_SCOPES, SCOPES, TOKENISERS, TRANSLATION
 from heads.base.targets import BY_GATES
 from heads.config.analyses import (
     AblationSettings,
@@ -26,6 +26,7 @@ from heads.config.analyses import (
 )
 from heads.config.corpora import Corpus
 from heads.config.fields import (
+    AsWritten,
     Closed,
     Count,
     CountOrZero,
@@ -147,8 +148,11 @@ class SweepSettings(Closed):
     )
 
 
-class Experiment(Closed):
+class Experiment(AsWritten):
     """All settings of an experiment, as `defaults` or as the changes of one experiment."""
+
+    task: ClassVar[str] = TRANSLATION
+    """What its models are trained for, which its corpus decides."""
 
     corpus: Text = setting("demo", "which of corpora")
     tokenize: Annotated[str, one_of(*TOKENISERS)] = setting(
@@ -205,6 +209,12 @@ class Experiment(Closed):
         SelectionSettings, "heads chosen by other means than gates; the methods are under sweep"
     )
     sweep: SweepSettings = section_of(SweepSettings, "what differs between the models of an experiment")
+
+
+class ClassifyingExperiment(Experiment):
+    """An experiment on a corpus with labels, whose models are encoders that classify."""
+
+    task: ClassVar[str] = CLASSIFICATION
 
 
 class Changes(Experiment):

@@ -1,9 +1,19 @@
 """Building blocks of the settings models: settings with defaults and descriptions, closed models, bounded types."""
 
 from collections.abc import Callable, Mapping
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
-from pydantic import BaseModel, ConfigDict, Field, GetPydanticSchema, Strict, ValidationInfo, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    GetPydanticSchema,
+    ModelWrapValidatorHandler,
+    PrivateAttr,
+    Strict,
+    ValidationInfo,
+    model_validator,
+)
 from pydantic_core import core_schema
 
 from heads.config.messages import fault, unknown
@@ -57,6 +67,28 @@ class Closed(BaseModel):
     def about_unknown(cls, key: object) -> str:
         """The message about a key that this model does not have."""
         return unknown(key, cls.model_fields)
+
+
+class AsWritten(Closed):
+    """A settings model that keeps the mapping it was read from, of which stages are told parts, word for word.
+
+    A stage is made again if its params are other text, so 1 may not become 1.0, nor a default be added.
+    """
+
+    _written: Mapping[str, Any] = PrivateAttr(default_factory=dict)
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _keeping_the_mapping(cls, content: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
+        read = handler(content)
+        if isinstance(content, Mapping):
+            read._written = content
+        return read
+
+    @property
+    def written(self) -> Mapping[str, Any]:
+        """The mapping it was read from; empty if code made it."""
+        return self._written
 
 
 def one_of(*words: str) -> GetPydanticSchema:

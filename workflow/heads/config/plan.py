@@ -13,19 +13,18 @@ from heads.base.names import (
     CHOICE_SCOPE,
     CLASSIFICATION,
     EMBEDDING,
-    GATED_SCOPES,
     KINDS,
     ONE_MODEL,
     ONLY_OF,
     SCORED_FILES,
-    TASK,
     TRANSLATION,
     UNIT_SCOPES,
 )
-from heads.base.runs import Need, Run, run_of
-from heads.base.targets import CONTROL, Target
+from heads.base.runs import Need, Run
+from heads.base.targets import Target
 from heads.config import settings, sweep
 from heads.config.checks import sized
+from heads.config.experiment import Experiment
 from heads.config.texts import Texts
 from heads.interop.format import Format, Heads
 from heads.interop.formats import format_of
@@ -51,9 +50,11 @@ class Plan(Texts):
 
     def __init__(self, config: Mapping[str, Any]) -> None:
         """config: as read by Snakemake. Raises UserError with one sentence that names the key."""
-        super().__init__(settings.resolve(config), config["corpora"])
+        corpora = settings.corpora_of(config)
+        super().__init__(settings.experiments_of(config, corpora), corpora)
         self.run: list[str] = config["run"]
-        self._by_folder: dict[str, Mapping[str, Any]] = {}
+        self._by_folder: dict[str, Experiment] = {}
+        self._runs: dict[str, list[Run]] = {}
 
     def notes(self) -> list[str]:
         """What the experiments that `run` names cannot measure, one sentence each."""
@@ -61,43 +62,22 @@ class Plan(Texts):
 
     # Runs
 
+    def runs(self, experiment: str, kinds: Collection[str] = SCORED_KINDS) -> list[Run]:
+        """An experiment's runs of these kinds: baselines, then by kind, scope, target and seed."""
+        if experiment not in self._runs:  # asked for hundreds of times
+            self._runs[experiment] = sweep.runs(self._sized(experiment))
+        return [run for run in self._runs[experiment] if run.kind in kinds]
+
     def run_folders(self, experiment: str, kinds: Collection[str] = SCORED_KINDS) -> list[str]:
-        """Folders of an experiment's runs of these kinds: baselines, then by kind, scope, target and seed."""
-        swept = self.experiments[experiment]["sweep"]
-        found: list[tuple[str, str | None, Target | None]] = [("baseline", None, None)]
-        for kind in ("gates", "pruned", "scratch", "penalty_gates", "penalty_scratch"):
-            found += [
-                (kind, scope, target) for scope in GATED_SCOPES for target in self._targets(experiment, kind, scope)
-            ]
-        choices = [*self.fine_tuned(experiment), *self.trained_on(experiment)]
-        # If anything is fine-tuned, so is the control, which shows what fine-tuning alone does.
-        choices = [CONTROL, *choices] if choices else []
-        found += [("selected", CHOICE_SCOPE, choice) for choice in choices]
-        runs = [Run(*what, seed) for what in found for seed in swept["seeds"]]
-        return [f"results/{experiment}/{run.folder}" for run in runs if run.kind in kinds]
+        """The folders of these runs."""
+        return [_folder(experiment, run) for run in self.runs(experiment, kinds)]
 
-    def _targets(self, experiment: str, kind: str, scope: str) -> list[Target]:
-        """The targets that are swept in a scope, for one kind of run with gates or of what gates left."""
-        swept = self.experiments[experiment]["sweep"]
-        targets = sweep.targets(self._sized(experiment), scope)
-        if "scratch" in kind or "penalty" in kind:
-            # The paper's comparisons are about lambdas; those with a budget are made only if asked for by path.
-            scopes = swept["scratch_scopes" if kind == "scratch" else "penalty_scratch_scopes"]
-            targets = [target for target in targets if target.has_penalty and scope in scopes]
-            if kind == "scratch" and scope in swept["scratch_lambdas"]:
-                only = {Target.of_penalty(value) for value in swept["scratch_lambdas"][scope]}
-                targets = [target for target in targets if target in only]
-            return targets
-        if scope == CHOICE_SCOPE:
-            targets += [choice for choice in self.fine_tuned(experiment) if choice.by_gates and choice not in targets]
-        return targets
-
-    def _sized(self, experiment: str) -> Mapping[str, Any]:
+    def _sized(self, experiment: str) -> Experiment:
         """An experiment with numbers of heads in place of shares; for an imported model, its folder is read."""
         resolved = self.experiments[experiment]
-        if not (resolved["baseline"]["pretrained"] and sweep.has_shares(resolved)):
+        if not (resolved.baseline.pretrained and sweep.has_shares(resolved)):
             return resolved
-        if experiment not in self._by_folder:  # called hundreds of times; reading a folder may take 50 ms
+        if experiment not in self._by_folder:  # reading a folder may take 50 ms
             _, folder, heads = self._pretrained(experiment)
             if not heads:
                 raise UserError(
@@ -107,24 +87,13 @@ class Plan(Texts):
             self._by_folder[experiment] = sized(f"experiments.{experiment}", resolved, heads)
         return self._by_folder[experiment]
 
-    def fine_tuned(self, experiment: str) -> list[Target]:
-        """The choices of heads, such as `random2-12`, to which the baseline is cut down, then fine-tuned."""
-        return sweep.choices(self._sized(experiment), fine_tuned=True)
-
     def task(self, experiment: str) -> str:
         """The task that the experiment's models are trained for."""
-        return str(self.experiments[experiment].get(TASK, TRANSLATION))
+        return self.experiments[experiment].task
 
     def scored_files(self, experiment: str) -> tuple[str, str]:
         """The files of every scored run: its score, and its translations or labels."""
         return SCORED_FILES[self.task(experiment)]
-
-    def trained_on(self, experiment: str) -> list[Target]:
-        """The lambdas, as targets, to whose remaining heads the baseline is also cut down, then fine-tuned."""
-        if CHOICE_SCOPE not in self.experiments[experiment]["sweep"]["trained_on_scopes"]:
-            return []
-        targets = sweep.targets(self._sized(experiment), CHOICE_SCOPE)
-        return [target for target in targets if target.has_penalty]
 
     def choices(self, experiment: str) -> list[str]:
         """All choices of heads that are scored without updates; as text, because Snakemake stores it."""
@@ -132,11 +101,11 @@ class Plan(Texts):
 
     def has_choices(self, experiment: str) -> bool:
         """Whether heads are chosen by other means than gates, or fine-tuned like such choices."""
-        return bool(self.choices(experiment) or self.fine_tuned(experiment) or self.trained_on(experiment))
+        return bool(self.choices(experiment) or self.runs(experiment, ("selected",)))
 
     def has_unit_gates(self, experiment: str) -> bool:
         """Whether hidden units have gates in any of an experiment's scopes."""
-        return any(self._targets(experiment, "pruned", scope) for scope in UNIT_SCOPES)
+        return any(run.scope in UNIT_SCOPES for run in self.runs(experiment, ("pruned",)))
 
     def measures(self, experiment: str, seed: str, choices: Iterable[str]) -> list[str]:
         """The files of a baseline that these choices of heads are made from."""
@@ -153,37 +122,33 @@ class Plan(Texts):
         """The table of the heads that a choice keeps, by gates or by a measure."""
         target = Target.parse(choice)
         kind = "pruned" if target.by_gates else "selected"
-        return f"results/{experiment}/{Run(kind, CHOICE_SCOPE, target, int(seed)).folder}/heads.tsv"
+        return f"{_folder(experiment, Run(kind, CHOICE_SCOPE, target, int(seed)))}/heads.tsv"
 
     def _baseline(self, experiment: str, seed: str) -> str:
         """The folder of a baseline."""
-        return f"results/{experiment}/{Run('baseline', None, None, int(seed)).folder}"
+        return _folder(experiment, Run("baseline", None, None, int(seed)))
 
     def timed_with(self, experiment: str, seed: str) -> list[str]:
         """Folders of the pruned runs that are timed with a baseline: those in the widest scope that is swept."""
-        mine = [
-            (folder, run)
-            for folder, run in self._runs(experiment, ("pruned",), seed)
-            if run.target and run.target.hard_concrete
-        ]
-        whole = [folder for folder, run in mine if run.scope == "all"]
-        return whole or [folder for folder, _ in mine]
+        pruned = self._with_seed(experiment, ("pruned",), seed)
+        mine = [run for run in pruned if run.target and run.target.hard_concrete]
+        whole = [run for run in mine if run.scope == "all"]
+        return [_folder(experiment, run) for run in whole or mine]
 
     def compared_with(self, experiment: str, seed: str) -> list[str]:
         """Folders of the runs fine-tuned from a baseline with fewer heads of all kinds of attention."""
-        fewer = self._runs(experiment, ("pruned", "selected"), seed)
-        return [folder for folder, run in fewer if run.scope == CHOICE_SCOPE]
+        fewer = self._with_seed(experiment, ("pruned", "selected"), seed)
+        return [_folder(experiment, run) for run in fewer if run.scope == CHOICE_SCOPE]
 
-    def _runs(self, experiment: str, kinds: Collection[str], seed: str) -> list[tuple[str, Run]]:
-        """Folders and runs of these kinds with the seed of one baseline."""
-        found = [(folder, run_of(folder)[1]) for folder in self.run_folders(experiment, kinds)]
-        return [(folder, run) for folder, run in found if str(run.seed) == str(seed)]
+    def _with_seed(self, experiment: str, kinds: Collection[str], seed: str) -> list[Run]:
+        """Runs of these kinds with the seed of one baseline."""
+        return [run for run in self.runs(experiment, kinds) if str(run.seed) == str(seed)]
 
     # Pretrained models
 
     def imported(self) -> list[str]:
         """Experiments whose baseline is imported."""
-        return [name for name, settings in self.experiments.items() if settings["baseline"]["pretrained"]]
+        return [name for name, experiment in self.experiments.items() if experiment.baseline.pretrained]
 
     def pretrained_files(self, experiment: str) -> list[str]:
         """The files that an experiment's baseline is imported from.
@@ -200,13 +165,13 @@ class Plan(Texts):
 
         Raises UserError if there is no such model, or if its decoder cannot have new self-attention.
         """
-        where, baseline = f"experiments.{experiment}.baseline", self.experiments[experiment]["baseline"]
+        where, baseline = f"experiments.{experiment}.baseline", self.experiments[experiment].baseline
         try:
-            found, folder = format_of(baseline["pretrained"], self.task(experiment))
+            found, folder = format_of(baseline.pretrained, self.task(experiment))
         except UserError as error:
             raise UserError(f"{where}.pretrained: {error}") from None
         heads = found.heads(folder)
-        if not baseline["decoder"] or not heads:
+        if not baseline.decoder or not heads:
             return found, folder, heads
         if "dec_self" in heads or "dec_enc" not in heads:
             raise UserError(
@@ -228,16 +193,14 @@ class Plan(Texts):
 
     def trees_shown(self, experiment: str) -> list[str]:
         """The file with the gold trees of the examples' sentences in order; empty if these have no gold trees."""
-        kind = self.corpora[self.experiments[experiment]["corpus"]]["kind"]
-        return [self.gold_trees(experiment)] if kind == "grammar_pairs" else []
+        return [self.gold_trees(experiment)] if self._corpus(experiment).kind == "grammar_pairs" else []
 
     # Tables and figures
 
     def runs_read(self, need: Need, experiments: Iterable[str]) -> list[str]:
         """Folders of the runs that a table or figure reads, without experiments that lack what it needs."""
         readable = (experiment for experiment in experiments if self._has_files_of(need, experiment))
-        folders = (folder for experiment in readable for folder in self.run_folders(experiment, KINDS))
-        return [folder for folder in folders if need.wants(run_of(folder)[1])]
+        return [_folder(one, run) for one in readable for run in self.runs(one, KINDS) if need.wants(run)]
 
     def _has_files_of(self, need: Need, experiment: str) -> bool:
         """Whether an experiment has all that is needed: the task, trees, an alignment, chosen heads, gates on units."""
@@ -271,7 +234,7 @@ class Plan(Texts):
             raise UserError(
                 f"{name} is of models that {DOING[wrong[0]]}, but those of {experiment} {DOING[own]}: ask for others."
             )
-        if name == CAUSAL_FILE and not self.experiments[experiment]["causal"]["updates"]:
+        if name == CAUSAL_FILE and not self.experiments[experiment].causal.updates:
             raise UserError(
                 f"experiments.{experiment}.causal.updates is 0, so no gates are fitted: set one, such as 60."
             )
@@ -281,7 +244,11 @@ class Plan(Texts):
         had = {
             ALIGNMENT_FILE: self.has_alignment(experiment),
             OUT_OF_DOMAIN_FILE: self.has_out_of_domain(experiment),
-            CAUSAL_FILE: bool(self.experiments[experiment]["causal"]["updates"]),
+            CAUSAL_FILE: bool(self.experiments[experiment].causal.updates),
         }
         others = [name for task, names in ONLY_OF.items() if task != self.task(experiment) for name in names]
         return [*dict.fromkeys(others + [name for name, there in had.items() if not there])]
+
+
+def _folder(experiment: str, run: Run) -> str:
+    return f"results/{experiment}/{run.folder}"

@@ -12,8 +12,9 @@ from typing import Any, TypeVar
 from heads.base.files import UserError, read_yaml, settings_given
 from heads.base.names import AUTO, CHOICE_SCOPE, CLASSIFICATION, KINDS_OF, TASK, TOKENIZE
 from heads.config.checks import check_together, sized_by_settings
+from heads.config.corpora import AnyCorpus
 from heads.config.corpus_entries import LABELLED, check_corpus
-from heads.config.experiment import Config, Experiment
+from heads.config.experiment import ClassifyingExperiment, Config, Experiment
 from heads.config.fields import Closed
 from heads.config.messages import nearest, validated
 from heads.config.trainings import HardConcrete
@@ -86,26 +87,39 @@ def configuration(folder: Path) -> dict[str, Any]:
     return whole
 
 
-def resolve(config: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+def resolve(config: Mapping[str, Any]) -> dict[str, Experiment]:
     """All experiments of a configuration, resolved and checked.
 
     Shares of heads become numbers, except for imported models. Raises UserError with one sentence that names the key
     and the most similar one that exists.
     """
-    for corpus in validated(Config, config).corpora.values():
+    return experiments_of(config, corpora_of(config))
+
+
+def corpora_of(config: Mapping[str, Any]) -> Mapping[str, AnyCorpus]:
+    """The corpora of a configuration, of which all keys are checked, each for itself. Raises UserError as `resolve`."""
+    read: Config = validated(Config, config)
+    for corpus in read.corpora.values():
         check_corpus(corpus)
+    return read.corpora
+
+
+def experiments_of(config: Mapping[str, Any], corpora: Mapping[str, AnyCorpus]) -> dict[str, Experiment]:
+    """What `resolve` gives, of a configuration whose corpora are read."""
     validated(Experiment, config["defaults"], "defaults", whole=True)
     experiments = {}
     # Experiments without `like` come first, so that an error is reported where it was written.
     for name in sorted(config["experiments"], key=lambda name: LIKE in (config["experiments"][name] or {})):
         changes = changes_of(name, config["experiments"])
-        experiment = merged(config["defaults"], changes)
-        entry = config["corpora"].get(experiment["corpus"])
-        if entry is not None and entry["kind"] in LABELLED:
-            experiment = classifying(name, experiment, changes)
-        check_together(name, experiment, config)
+        whole = merged(config["defaults"], changes)
+        corpus = corpora.get(whole["corpus"])
+        if corpus is not None and corpus.kind in LABELLED:
+            experiment: Experiment = classifying(name, whole, changes)
+        else:
+            experiment = validated(Experiment, whole, f"experiments.{name}", whole=True)
+        check_together(name, experiment, corpora)
         # Only its folder says how many heads an imported model has; `heads.config.plan` reads it when needed.
-        trained_here = not experiment["baseline"]["pretrained"]
+        trained_here = not experiment.baseline.pretrained
         experiments[name] = sized_by_settings(f"experiments.{name}", experiment) if trained_here else experiment
     for name in config["run"]:
         if name not in experiments:
@@ -131,12 +145,12 @@ def changes_of(name: str, experiments: Mapping[str, Any], below: tuple[str, ...]
     return merged(changes_of(other, experiments, (name, *below)), own)
 
 
-def classifying(name: str, experiment: dict[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings of a classification experiment, without those of a decoder or of the scope enc_self.
+def classifying(name: str, whole: Mapping[str, Any], changes: Mapping[str, Any]) -> ClassifyingExperiment:
+    """A classification experiment from its whole settings, without those of a decoder or of the scope enc_self.
 
     Raises UserError if its own changes use the scope enc_self, since the encoder is the whole model.
     """
-    sweep, own = experiment["sweep"], changes.get("sweep", {})
+    sweep, own = whole["sweep"], changes.get("sweep", {})
     for key in ("lambdas", "budgets", "scratch_lambdas", "scratch_scopes", "penalty_scratch_scopes"):
         named = own.get(key, ())
         if named.get("enc_self") if isinstance(named, Mapping) else "enc_self" in named:
@@ -148,19 +162,25 @@ def classifying(name: str, experiment: dict[str, Any], changes: Mapping[str, Any
         key: {CHOICE_SCOPE: [], **{scope: each for scope, each in sweep[key].items() if scope != "enc_self"}}
         for key in ("lambdas", "budgets")
     }
-    at_least = experiment["selection"]["at_least"]
+    at_least = whole["selection"]["at_least"]
     kept = {key: number for key, number in at_least.items() if key.partition(".")[0] in KINDS_OF[CLASSIFICATION]}
-    selection = {**experiment["selection"], "at_least": kept}
-    return {**experiment, "sweep": {**sweep, **swept}, "selection": selection, TASK: CLASSIFICATION}
+    selection = {**whole["selection"], "at_least": kept}
+    read: ClassifyingExperiment = validated(
+        ClassifyingExperiment,
+        {**whole, "sweep": {**sweep, **swept}, "selection": selection},
+        f"experiments.{name}",
+        whole=True,
+    )
+    return read
 
 
-def stage_settings(experiment: Mapping[str, Any], stage: str) -> dict[str, Any]:
-    """The part of a resolved experiment that one stage gets."""
-    sections = {name: experiment[name] for name in STAGE_SECTIONS[stage]}
+def stage_settings(experiment: Experiment, stage: str) -> dict[str, Any]:
+    """The part of a resolved experiment that one stage gets, as it is written."""
+    sections: dict[str, Any] = {name: experiment.written[name] for name in STAGE_SECTIONS[stage]}
     if stage == "baseline":
         sections[stage] = {key: value for key, value in sections[stage].items() if key not in OF_IMPORTS}
-    if stage in ("bpe", "imported_bpe", "imported") and TASK in experiment:
-        sections[TASK] = experiment[TASK]
-    if stage in WITH_BLEU and experiment[TOKENIZE] != AUTO:
-        sections[TOKENIZE] = experiment[TOKENIZE]
+    if stage in ("bpe", "imported_bpe", "imported") and experiment.task == CLASSIFICATION:
+        sections[TASK] = experiment.task
+    if stage in WITH_BLEU and experiment.tokenize != AUTO:
+        sections[TOKENIZE] = experiment.tokenize
     return sections

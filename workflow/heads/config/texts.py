@@ -1,19 +1,20 @@
-"""The texts of a plan: files, trees and word alignments of corpora, and what pretrained models translate for them.
+"""The texts of a plan: files, trees and word alignments of corpora.
 
 The rules use it through `heads.config.plan.Plan`, so that nothing heavy is imported.
 """
 
 import difflib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from heads.base.files import UserError
-from heads.base.names import BESIDE, OUT_OF_DOMAIN, REFERENCES, ROLES, UNPRUNED
-from heads.base.packaged import slug
+from heads.base.names import OUT_OF_DOMAIN, ROLES, SPLITS
 from heads.config import corpus_entries
-from heads.config.corpus_parts import Distilled, download_name
-from heads.interop.formats import format_of
+from heads.config.corpora import AnyCorpus
+from heads.config.corpus_parts import download_name
+from heads.config.distillations import Distillations
+from heads.config.experiment import Experiment
 
 PUT_ASIDE = ("trees", "parser_trees", "alignment", OUT_OF_DOMAIN, "compared_with")
 """Keys of a corpus that only the rule that reads them gets, so that changing them does not remake the text."""
@@ -22,48 +23,73 @@ PUT_ASIDE = ("trees", "parser_trees", "alignment", OUT_OF_DOMAIN, "compared_with
 class Texts:
     """Corpora and the experiments that use them. Methods raise UserError if there is no answer."""
 
-    def __init__(self, experiments: Mapping[str, Mapping[str, Any]], entries: Mapping[str, Mapping[str, Any]]) -> None:
-        """experiments: resolved. entries: the corpora of a checked configuration, by name."""
-        self.experiments, self.corpora = experiments, entries
+    def __init__(self, experiments: Mapping[str, Experiment], corpora: Mapping[str, AnyCorpus]) -> None:
+        """experiments: resolved. corpora: those of a checked configuration, by name."""
+        self.experiments, self.corpora = experiments, corpora
         # Every URL that a corpus names, and the checksums that the settings give, by the name of the downloaded file.
-        named = entries.values()
-        self.downloads = {download_name(url): url for entry in named for url in corpus_entries.downloads_of(entry)}
+        named = corpora.values()
+        self.downloads = {download_name(url): url for corpus in named for url in corpus_entries.downloads_of(corpus)}
         self.checksums = {
-            download_name(url): sha256 for entry in named for url, sha256 in corpus_entries.checksums_of(entry).items()
+            download_name(url): sha256
+            for corpus in named
+            for url, sha256 in corpus_entries.checksums_of(corpus).items()
         }
-        self.distillations = Distillations(entries)
+        self.distillations = Distillations(corpora)
 
     # Corpora
 
     def corpus_of(self, experiment: str) -> str:
         """The folder of the corpus that an experiment uses."""
-        return f"results/corpora/{self.experiments[experiment]['corpus']}"
+        return f"results/corpora/{self.experiments[experiment].corpus}"
 
     def language(self, experiment: str) -> str:
         """The source language of an experiment."""
-        return str(self._entry(experiment)["source"])
+        return self._corpus(experiment).source
 
-    def _entry(self, experiment: str) -> Mapping[str, Any]:
-        return self.corpora[self.experiments[experiment]["corpus"]]
+    def _corpus(self, experiment: str) -> AnyCorpus:
+        return self.corpora[self.experiments[experiment].corpus]
 
     def corpus_entry(self, corpus: str, *keys: str) -> dict[str, Any]:
         """The entry of a corpus without the keys in PUT_ASIDE, except these: all that its text is made from."""
-        aside = {*PUT_ASIDE} - {*keys}
-        return {key: value for key, value in self.corpora[corpus].items() if key not in aside}
+        return {key: value for key, value in self.corpora[corpus].written.items() if key not in _aside(*keys)}
+
+    def files_of(self, corpus: str) -> list[str]:
+        """Downloads and local files that the text of a corpus is made from."""
+        return self._files(corpus, _aside())
+
+    def _files(self, corpus: str, without: Collection[str]) -> list[str]:
+        """Downloads and local files of a corpus, but for those under these keys."""
+        of_corpus = self.corpora[corpus]
+        downloads = [
+            f"results/downloads/{download_name(url)}" for url in corpus_entries.downloads_of(of_corpus, without)
+        ]
+        return downloads + [str(path) for path in corpus_entries.local_files_of(of_corpus, without)]
+
+    def _files_besides(self, corpus: str, without: Collection[str]) -> list[str]:
+        """Files of a corpus but for those under these keys, and for those that its text is made from."""
+        return sorted({*self._files(corpus, without)} - {*self.files_of(corpus)})
 
     def out_of_domain_entry(self, corpus: str) -> dict[str, Any]:
         """The entry of a corpus with its out-of-domain test set; raise UserError if it has none."""
-        if OUT_OF_DOMAIN not in self.corpora[corpus]:
-            raise UserError(f"corpora.{corpus} has no out-of-domain test set: name its parts under {OUT_OF_DOMAIN}.")
+        self._check_out_of_domain(corpus)
         return self.corpus_entry(corpus, OUT_OF_DOMAIN)
+
+    def out_of_domain_files(self, corpus: str) -> list[str]:
+        """Downloads and local files of a corpus with those of that test set; raise UserError if it has none."""
+        self._check_out_of_domain(corpus)
+        return self._files(corpus, _aside(OUT_OF_DOMAIN))
+
+    def _check_out_of_domain(self, corpus: str) -> None:
+        if not self.corpora[corpus].has(OUT_OF_DOMAIN):
+            raise UserError(f"corpora.{corpus} has no out-of-domain test set: name its parts under {OUT_OF_DOMAIN}.")
 
     def treebank_entry(self, corpus: str, split: str) -> dict[str, Any]:
         """The entry of a corpus with the one treebank that the trees of a split come from."""
-        return self.corpus_entry(corpus, "parser_trees" if split == "train" else "trees")
+        return self.corpus_entry(corpus, _treebank_of(split))
 
     def treebank_files(self, corpus: str, split: str) -> list[str]:
         """Local files and downloads of that treebank alone."""
-        return self._files_besides(corpus, self.treebank_entry(corpus, split))
+        return self._files_besides(corpus, _aside(_treebank_of(split)))
 
     def alignment_entry(self, corpus: str, split: str) -> dict[str, Any]:
         """The entry of a corpus with the word alignment of one split, if it has one."""
@@ -74,19 +100,16 @@ class Texts:
 
     def alignment_files(self, corpus: str, split: str) -> list[str]:
         """Local files and downloads of that alignment alone."""
-        return self._files_besides(corpus, self.alignment_entry(corpus, split))
-
-    def _files_besides(self, corpus: str, entry: Mapping[str, Any]) -> list[str]:
-        """Files that an entry of a corpus names, without those that its text is made from."""
-        return sorted({*self.files_of(entry)} - {*self.files_of(self.corpus_entry(corpus))})
+        others = {f"alignment.{other}" for other in SPLITS if other != split}
+        return self._files_besides(corpus, _aside("alignment") | others)
 
     def check_there(self, corpus: str, files: Sequence[str], made: Callable[[str], bool]) -> None:
         """Raise UserError, naming the key, if one of these files of a corpus is neither on disk nor made by a rule.
 
         made: whether a rule makes a path; the rules know what others will make.
         """
-        named = corpus_entries.files_by_key(corpus_entries.parse_corpus(self.corpora[corpus]))
-        keys = {str(file.path): key for key, file in reversed([*named]) if file.path}
+        named = [*corpus_entries.files_by_key(self.corpora[corpus])]
+        keys = {str(file.path): key for key, file in reversed(named) if file.path}
         for file in files:
             path = Path(file)
             if not path.exists() and not made(file):
@@ -97,16 +120,11 @@ class Texts:
                     f"corpora.{corpus}.folder, or put the file there.{f' Did you mean {close[0]}?' if close else ''}"
                 )
 
-    def files_of(self, entry: Mapping[str, Any]) -> list[str]:
-        """Downloads and local files that an entry names."""
-        downloads = [f"results/downloads/{download_name(url)}" for url in corpus_entries.downloads_of(entry)]
-        return downloads + [str(path) for path in corpus_entries.local_files_of(entry)]
-
     # Trees
 
     def has_gold(self, experiment: str) -> bool:
         """Whether the experiment's corpus has gold trees."""
-        return corpus_entries.has_gold(self._entry(experiment))
+        return corpus_entries.has_gold(self._corpus(experiment))
 
     def has_trees(self, experiment: str) -> bool:
         """Whether there are trees to measure syntactic roles on."""
@@ -114,22 +132,22 @@ class Texts:
 
     def can_parse(self, experiment: str) -> bool:
         """Whether there is a parser: a folder that the settings name, or a treebank to train one on."""
-        entry = self._entry(experiment)
-        learns = entry["kind"] in corpus_entries.GRAMMARS or "parser_trees" in entry
-        return learns or bool(self.experiments[experiment]["parser"]["model"])
+        corpus = self._corpus(experiment)
+        learns = corpus.kind in corpus_entries.GRAMMARS or corpus.has("parser_trees")
+        return learns or bool(self.experiments[experiment].parser.model)
 
     def about_trees(self, experiment: str) -> str:
         """One sentence on the trees that roles.trees names and an experiment cannot have; "" if there are none.
 
         It may be like an experiment whose corpus has more of them. If it has others, gold is left out silently.
         """
-        asked, had = self.experiments[experiment]["roles"]["trees"], self.tree_files(experiment)
+        asked, had = self.experiments[experiment].roles.trees, self.tree_files(experiment)
         lost = [name for name in asked if name not in had and not (had and name == "gold")]
         if not lost:
             return ""
-        where, corpus = f"experiments.{experiment}", f"corpora.{self.experiments[experiment]['corpus']}"
+        where, corpus = f"experiments.{experiment}", f"corpora.{self.experiments[experiment].corpus}"
         gold, parser = self.has_gold(experiment), self.can_parse(experiment)
-        of_files = self._entry(experiment)["kind"] == "files"
+        of_files = self._corpus(experiment).kind == "files"
         model = f"a folder of Stanza models under {where}.parser.model"
         learnt = f"a treebank to train a parser on under {corpus}.parser_trees" if of_files else model
         ways = {
@@ -144,8 +162,8 @@ class Texts:
 
     def has_alignment(self, experiment: str) -> bool:
         """Whether the experiment's corpus has a word alignment of dev: that of the grammar, or an aligner's."""
-        entry = self._entry(experiment)
-        return entry["kind"] == "grammar" or "dev" in entry.get("alignment", {})
+        corpus = self._corpus(experiment)
+        return corpus.kind == "grammar" or "dev" in getattr(corpus, "alignment", ())
 
     def if_aligned(self, experiment: str, name: str) -> str | list[str]:
         """The dev file that goes with its word alignment, such as `source.words`; empty without an alignment."""
@@ -155,14 +173,14 @@ class Texts:
         """The word alignment of dev; raise UserError if the corpus has none."""
         if not self.has_alignment(experiment):
             raise UserError(
-                f"corpora.{self.experiments[experiment]['corpus']} has no word alignment: name an aligner's output for "
+                f"corpora.{self.experiments[experiment].corpus} has no word alignment: name an aligner's output for "
                 "its dev text under alignment: {dev: FILE}."
             )
         return f"{self.corpus_of(experiment)}/dev.alignment.txt"
 
     def has_out_of_domain(self, experiment: str) -> bool:
         """Whether the experiment's corpus has an out-of-domain test set."""
-        return OUT_OF_DOMAIN in self._entry(experiment)
+        return self._corpus(experiment).has(OUT_OF_DOMAIN)
 
     def tree_files(self, experiment: str) -> dict[str, str]:
         """The trees that roles are measured on, by source, the deciding one first; those of roles.trees that there are.
@@ -170,7 +188,7 @@ class Texts:
         Empty if there are none: then roles are measured on `text_of_roles`.
         """
         files = {}
-        for name in self.experiments[experiment]["roles"]["trees"]:
+        for name in self.experiments[experiment].roles.trees:
             if name == "gold" and self.has_gold(experiment):
                 files[name] = self.gold_trees(experiment)
             elif self.can_parse(experiment) and (name == "own" or (name == "stanza" and self.has_gold(experiment))):
@@ -185,7 +203,7 @@ class Texts:
         """The gold trees of the corpus; raise UserError if it has none."""
         if not self.has_gold(experiment):
             raise UserError(
-                f"corpora.{self.experiments[experiment]['corpus']} has no gold trees: name a treebank there under "
+                f"corpora.{self.experiments[experiment].corpus} has no gold trees: name a treebank there under "
                 f"trees, or own under experiments.{experiment}.roles.trees."
             )
         return f"{self.corpus_of(experiment)}/dev.conllu"
@@ -196,14 +214,14 @@ class Texts:
 
     def parser_model(self, experiment: str) -> str:
         """The folder of Stanza models that the settings name, or of the models to train."""
-        return self.experiments[experiment]["parser"]["model"] or f"results/{experiment}/parser/model"
+        return self.experiments[experiment].parser.model or f"results/{experiment}/parser/model"
 
     def learnt_trees(self, experiment: str) -> str:
         """The treebank that the parser is trained on; raise UserError if the corpus has none."""
-        entry = self._entry(experiment)
-        if entry["kind"] not in corpus_entries.GRAMMARS and "parser_trees" not in entry:
+        corpus = self._corpus(experiment)
+        if corpus.kind not in corpus_entries.GRAMMARS and not corpus.has("parser_trees"):
             raise UserError(
-                f"corpora.{self.experiments[experiment]['corpus']} has no treebank to train a parser on: name one "
+                f"corpora.{self.experiments[experiment].corpus} has no treebank to train a parser on: name one "
                 f"under parser_trees, or a folder of Stanza models under experiments.{experiment}.parser.model."
             )
         return f"{self.corpus_of(experiment)}/train.conllu"
@@ -215,81 +233,15 @@ class Texts:
         """
         if trees == "stanza":
             return self.gold_trees(experiment)
-        held_out = self._entry(experiment).get("hold_out", {})
+        held_out = getattr(self._corpus(experiment), "hold_out", ())
         return f"{self.corpus_of(experiment)}/{ROLES if ROLES in held_out else 'dev'}.source.txt"
 
 
-class Distillations:
-    """The distilled parts of corpora by the name of their files, and their models by the name of a folder."""
-
-    def __init__(self, corpora: Mapping[str, Mapping[str, Any]]) -> None:
-        """corpora: entries by name.
-
-        Raises UserError if a model would have the folder of another or of logs, and as `writer_of_test` does.
-        """
-        self.writers = {corpus: writer_of_test(corpus, entry) for corpus, entry in corpora.items()}
-        self.parts = {
-            name: part for entry in corpora.values() for name, part in corpus_entries.distilled_of(entry).items()
-        }
-        self.models: dict[str, str] = {}
-        for part in self.parts.values():
-            name = slug(part.distilled_by)
-            if name in BESIDE:
-                raise UserError(
-                    f"distilled_by: {part.distilled_by} would lie in results/models/{name}, which has another use: "
-                    "rename it."
-                )
-            other = self.models.setdefault(name, part.distilled_by)
-            if other != part.distilled_by:
-                raise UserError(
-                    f"distilled_by: {other} and {part.distilled_by} would share a folder: rename one of the two."
-                )
-
-    def files_of_model(self, model: str) -> list[str]:
-        """The files that a model is imported from, by the name of its folder in results/models.
-
-        Raises UserError if there is no such model.
-        """
-        try:
-            found, folder = format_of(self.models[model])
-        except UserError as error:
-            raise UserError(f"distilled_by: {error}") from None
-        return [str(path) for path in found.files(folder)]
-
-    def model_of(self, part: str) -> str:
-        """The folder of the model that translates a part."""
-        return f"results/models/{slug(self.parts[part].distilled_by)}"
-
-    def text_of(self, part: str) -> list[str]:
-        """The file of the sentences to translate, local or downloaded; empty if they are documentation."""
-        source = self.parts[part].source
-        return [] if source is None else [str(source.on_disk(Path("results/downloads")))]
-
-    def member_of(self, part: str) -> str:
-        """The name of the sentences' file in an archive; empty if it is in none."""
-        source = self.parts[part].source
-        return (source and source.member) or ""
-
-    def against(self, experiment: Mapping[str, Any]) -> str:
-        """What a resolved experiment is scored against: references, or the model that wrote the targets of test."""
-        writer = self.writers[experiment["corpus"]]
-        if not writer:
-            return REFERENCES
-        return UNPRUNED if writer == experiment["baseline"]["pretrained"] else f"model {writer}"
+def _aside(*keys: str) -> set[str]:
+    """The keys in PUT_ASIDE except these."""
+    return {*PUT_ASIDE} - {*keys}
 
 
-def writer_of_test(corpus: str, entry: Mapping[str, Any]) -> str:
-    """The model that wrote the targets of a test set, which may be cut from train; "" if people did.
-
-    Raises UserError if there are several writers, since a score would be against all of them at once.
-    """
-    parts = corpus_entries.parse_corpus(entry).parts
-    tested = parts["test"] or parts["train"]
-    writers = {part.distilled_by if isinstance(part, Distilled) else "" for part in tested}
-    if len(writers) > 1:
-        raise UserError(
-            f"corpora.{corpus}.test has targets by several writers, so a score would measure neither quality nor "
-            "fidelity: name parts there that are all distilled_by one model, or none of them (without any, test is cut "
-            "from train)."
-        )
-    return min(writers, default="")
+def _treebank_of(split: str) -> str:
+    """The key of the treebank that the trees of a split come from."""
+    return "parser_trees" if split == "train" else "trees"

@@ -16,8 +16,8 @@ from safetensors.numpy import save_file
 
 from heads.base.files import UserError
 from heads.base.names import SIDES
-from heads.config.settings import configuration, resolve, section
-from heads.config.trainings import BaselineSettings, BpeSettings, ModelSettings, TrainingSettings
+from heads.config.settings import configuration, resolve
+from heads.config.trainings import BpeSettings
 from heads.model.shape import unpruned_shape
 from heads.model.transformer import Transformer
 from heads.text.batches import Pairs
@@ -71,9 +71,9 @@ def main() -> None:
         settings = resolve(configuration(Path()))[sys.argv[1]]
     except (UserError, KeyError):
         return
-    bpe, sizes = section(BpeSettings, settings["bpe"]), section(ModelSettings, settings["model"])
+    bpe, sizes = settings.bpe, settings.model
     model = Transformer(unpruned_shape(sizes, bpe.source_subwords, bpe.target_subwords)).train()
-    length, whole = section(BaselineSettings, settings["baseline"]), section(TrainingSettings, settings["training"])
+    length, whole = settings.baseline, settings.training
     seconds = []
     with TemporaryDirectory() as folder:
         plan = TrainingPlan(whole, length, 1, 0, torch.device("cpu"))
