@@ -155,8 +155,9 @@ def test_an_experiment_has_the_trees_and_the_domain_that_its_corpus_and_its_pars
     assert asked.alignment_of("one") == "results/corpora/demo/dev.alignment.txt"
     with pytest.raises(UserError, match=r"^corpora\.plain has no word alignment: .* alignment: {dev: FILE}\.$"):
         asked.alignment_of("bare")
-    assert {tuple(asked.lacking(name)[:2]) for name in names} == {("accuracy.json", "cosine.json")}, "all translate"
-    assert {name: asked.lacking(name)[2:] for name in names} == {
+    others = ("accuracy.json", "cosine.json", "chrf.json", "rouge_l.json")
+    assert {tuple(asked.lacking(name)[:4]) for name in names} == {others}, "all translate"
+    assert {name: asked.lacking(name)[4:] for name in names} == {
         "one": ["ablation.out_of_domain.tsv", "causal.tsv"],
         "bare": ["alignment_heads.tsv", "ablation.out_of_domain.tsv", "causal.tsv"],
         "held": ["alignment_heads.tsv", "ablation.out_of_domain.tsv", "causal.tsv"],

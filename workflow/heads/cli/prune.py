@@ -94,12 +94,11 @@ def run(arguments: argparse.Namespace) -> None:
     wish = fitted(wish, bundle.shape)
     refuse_format(bundle, wish.format)
     refuse_vocabulary(bundle, wish)
-    asked = {"model": arguments.model, "text": fingerprint_of(splits), **wish.asked}
-    asked |= {"languages": " ".join(languages)} if any(languages) else {}
-    asked |= {"labels": arguments.labels} if arguments.labels else {}
+    asked = {"model": arguments.model, "text": fingerprint_of(splits), "metric": metric, **wish.asked}
+    given = {"languages": " ".join(languages).strip(), "labels": arguments.labels}
+    asked |= {name: value for name, value in given.items() if value}
     unfinished = arguments.output.with_name(f".{arguments.output.name}.unfinished")
-    place = Workplace(unfinished, asked, arguments.tokenize, metric)
-    place.lay_out(bundle)
+    (place := Workplace(unfinished, asked, arguments.tokenize, metric)).lay_out(bundle)
     del bundle  # which is large, and stands in the workplace now
     # Only once: what holds a GPU would wait for a second one.
     device = pick(arguments.device, arguments.threads)

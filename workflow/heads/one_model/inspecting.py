@@ -80,13 +80,12 @@ def inspect(
     scored_by = metric_named(metric, tokenize)
     treebank = Path(trees) if trees else None
     text = Text(sentences, references, treebank, stanza, shown, masked, causal, max_subwords, tokenize, scored_by)
-    name = shown_name(str(model))
     bundle = open_model(str(model), prefix, labels, languages)
     if references is not None:
         origin = references_file or "the references"
         text = replace(text, references=references_named(bundle, sentences, references, origin))
     measured = Measuring(bundle, text, pick(device, threads), report).measure()
-    found = content_of(name, measured)
+    found = content_of(shown_name(str(model)), measured)
     return Inspection(pd.DataFrame(table_of(found)), page(found), notes_of(measured))
 
 
