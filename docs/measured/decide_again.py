@@ -26,7 +26,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from heads.base.files import write_text
-from heads.base.keeping import compress
+from heads.base.keeping import COLOURS, compress
 from heads.base.names import ATTENTIONS, BLEU, WMT
 from heads.figures.michel import fig3
 from heads.figures.pruning import heads_by_type
@@ -59,6 +59,8 @@ FROM_HEADS = {"heads_that_matter": "table1", "gains_among_them": "table1"}
 FROM_LAYERS = {"layers_with_one_head": "table2", "layers_with_one_head_oracle": "table2"}
 BY_CONTROL = "_control"
 FIGURE9 = "voita_figure9_types.csv"
+BOARD_COLOURS = 24
+"""Of the scoreboard, which has no more than its verdicts need."""
 
 
 def kept(path: str) -> pd.DataFrame:
@@ -167,16 +169,16 @@ def write_scoreboard() -> None:
     board = board_of(found, *papers)
     write_frame(HERE / "scoreboard" / "table_scoreboard.tsv", board)
     seeds = found[~found["seed"].isin(["mean", "sd"])].groupby("experiment")["seed"].nunique()
-    write_picture(partial(drawn, board, seeds), HERE / "scoreboard" / "scoreboard.png")
+    write_picture(partial(drawn, board, seeds), HERE / "scoreboard" / "scoreboard.png", BOARD_COLOURS)
     write_text(HERE / "scoreboard" / "scoreboard.html", page_of(board))
 
 
-def write_picture(figure: Callable[[], Figure], to: Path) -> None:
+def write_picture(figure: Callable[[], Figure], to: Path, colours: int = COLOURS) -> None:
     """Draw in the project's style and write with few colours."""
     mpl.use("Agg")
     with plt.style.context(STYLE), TemporaryDirectory() as place:
         save(figure(), Path(place, "x.pdf"), Path(place, "x.png"))
-        compress(Path(place, "x.png"), to)
+        compress(Path(place, "x.png"), to, colours)
 
 
 def rows_of(experiment: str, name: str) -> pd.DataFrame:

@@ -116,10 +116,10 @@ def _is_of(experiment: str, row: Mapping[str, str]) -> bool:
     return any(column.endswith(f"_{experiment}") for column in row)
 
 
-def compress(picture: Path, to: Path) -> None:
+def compress(picture: Path, to: Path, colours: int = COLOURS) -> None:
     """Write a picture with a palette of few colours."""
     with Image.open(picture) as image, atomic_path(to) as temporary:
-        few_colours = image.convert("RGB").quantize(COLOURS, dither=Image.Dither.NONE)
+        few_colours = image.convert("RGB").quantize(colours, dither=Image.Dither.NONE)
         few_colours.save(temporary, format="PNG", optimize=True)
 
 
