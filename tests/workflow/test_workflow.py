@@ -193,7 +193,7 @@ def test_the_other_tables_have_a_row_for_all_that_was_measured(tiny_run: Path) -
         assert own[split]["target_words_per_sentence"] == f"{sum(map(len, words)) / len(words):.1f}"
 
 
-# Imported models: tests/cli/test_imported_commands.py, tests/translation/test_from_fairseq.py, tests/one_model.
+# Imported models: tests/cli/test_imported_commands.py, tests/interop/test_from_fairseq.py, tests/one_model.
 OF_OTHERS = ("opus", "heads import", "firefox", "small")
 README_RUNS = [line for line in LINES if line.startswith("heads ") and not any(w in line for w in OF_OTHERS)]
 

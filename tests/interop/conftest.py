@@ -1,0 +1,5 @@
+"""What these tests translate with."""
+
+from tiny_translators import experiment, talker
+
+__all__ = ["experiment", "talker"]
