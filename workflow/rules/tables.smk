@@ -88,7 +88,7 @@ rule corpus_table:
         experiments=[f"results/{e}" for e in RUN],
         corpora=[PLAN.corpus_of(e) for e in RUN],
     shell:
-        "python -m heads table --name {params.name} --experiments {params.experiments:q} --corpora {params.corpora:q}"
+        "python -m heads table --name {params.name:q} --experiments {params.experiments:q} --corpora {params.corpora:q}"
         " --out {output:q} > {log:q} 2>&1"
 
 
