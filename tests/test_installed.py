@@ -67,7 +67,7 @@ def test_an_exported_model_translates_by_the_installed_command(installed: Path, 
 
 @pytest.mark.parametrize(
     ("stage", "package", "extra"),
-    [("table", "pandas", "training"), ("figure", "seaborn", "figures")],
+    [("table", "pandas", "training"), ("figure", "matplotlib", "figures")],
 )
 def test_a_package_that_was_not_installed_is_one_sentence_with_what_to_install(
     installed: Path, stage: str, package: str, extra: str

@@ -338,7 +338,9 @@ def test_what_speed_was_won_is_said_and_if_none_was_that(
     told: str,
 ) -> None:
     text = tmp_path / "text"
-    place = SimpleNamespace(baseline=experiment.baseline, text=lambda *_: text, tokeniser="13a", came_with=tmp_path)
+    place = SimpleNamespace(
+        baseline=experiment.baseline, text=lambda *_: text, tokeniser="13a", came_with=tmp_path, whole=None
+    )
     write_lines(tmp_path / "text", LINES[:3])
     monkeypatch.setattr(Costs, "speeds", lambda _costs, _models, size: {"smaller": ratio if size == 16 else (1, 1, 1)})
     monkeypatch.setattr(Costs, "whole_bytes", 2_340_000)

@@ -170,7 +170,7 @@ def test_hidden_units_go_from_where_they_cost_least_with_heads_or_alone(
 @pytest.mark.parametrize(
     ("flags", "told"),
     [
-        ((), "The size is missing: give --keep, --loss, --feedforward, --faster or --megabytes."),
+        ((), "The size is missing: give --vocabulary, --keep, --loss, --feedforward, --faster or --megabytes."),
         (
             ("--faster", "2", "--by", "gates"),
             "--faster does not go with --by gates: remove",

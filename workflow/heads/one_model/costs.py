@@ -141,8 +141,9 @@ class Costs:
         """
         if not models:
             return {}
+        first = against or self.original
         with tempfile.TemporaryDirectory() as folder, torch.inference_mode():
-            first, own = against or self.original, self.batches(size)
+            own = self.batches(size)
             theirs = own if first[0] is self.place else self.batches(size, first)
             work = {ORIGINAL: self.translating(*first, theirs, Path(folder) / "original")}
             for number, (name, model) in enumerate(models.items()):
