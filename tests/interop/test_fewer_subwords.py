@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
@@ -17,6 +18,8 @@ from heads.interop.bundle import open_translator, saved_bundle
 from heads.interop.encoders_alone import export_alone
 from heads.interop.export import export
 from heads.interop.fewer_subwords import staying_in, write_with_fewer
+from heads.interop.firefox.fewer import fewer_in, written
+from heads.interop.firefox.shortlist import HEADER, Shortlist, read_shortlist
 from heads.interop.opening import import_any
 from heads.model.folder import load_folder
 from heads.one_model.smaller_vocabulary import refuse_vocabulary
@@ -230,6 +233,17 @@ def test_a_classifier_answers_the_same_with_the_word_pieces_of_its_examples(tmp_
         model = transformers.AutoModelForSequenceClassification.from_pretrained(folder).eval()
         logits.append(model(**encoded(transformers.AutoTokenizer.from_pretrained(folder), text)).logits)
     assert torch.allclose(logits[0], logits[1], atol=1e-5)
+
+
+def test_a_shortlist_has_the_candidates_that_are_left_by_their_new_ids(tmp_path: Path) -> None:
+    """Of 3 source subwords the second goes, and of 7 target subwords those numbered 2, 4 and 5."""
+    whole = Shortlist(3, np.array([0, 2, 3, 6]), np.array([4, 6, 1, 3, 5, 6], np.uint32))
+    fewer = fewer_in(whole, [[0, 2], [0, 1, 3, 6]])
+    assert fewer.first == 2 and fewer.offsets.tolist() == [0, 1, 3] and fewer.targets.tolist() == [3, 2, 3]
+    header = HEADER.pack(0, 0, 0, 4, 0, 0)
+    (tmp_path / "lex.bin").write_bytes(written(fewer, header))
+    again = read_shortlist(tmp_path / "lex.bin", (2, 4))
+    assert [again.candidates([source]).tolist() for source in (0, 1)] == [[0, 1, 3], [0, 1, 2, 3]]
 
 
 def test_a_model_of_bytes_has_nothing_to_take_from(tmp_path: Path) -> None:

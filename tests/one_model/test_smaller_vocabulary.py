@@ -6,15 +6,18 @@ from pathlib import Path
 
 import pytest
 import sacrebleu
+import torch
 
 from bert_models import SUBWORDS, save_bert, save_tokeniser
 from heads.__main__ import main
 from heads.base.files import write_lines
-from heads.interop.bundle import Bundle
+from heads.interop.bundle import Bundle, saved_bundle
 from heads.model.folder import load_folder, load_model
-from heads.one_model.smaller_vocabulary import cut_words, split_otherwise
-from heads.one_model.workplace import Workplace, splits_of
+from heads.one_model.smaller_vocabulary import cut_words, split_otherwise, with_smaller_vocabulary
+from heads.one_model.wish import Wish
+from heads.one_model.workplace import STUDIED, Workplace, splits_of
 from heads.text.encoding import vocabulary_of
+from heads.text.fewer_subwords import names_of
 from heads.translation.distilled import distinct
 from many_lines import LINES
 from model_folders import greedy
@@ -59,6 +62,22 @@ def test_the_text_is_answered_as_before_and_the_loss_elsewhere_is_told(
     first = told.index("all heads and units, fewer subwords: ")
     assert not heads or first < told.index("16 heads")
     assert not (model.parent / ".small.unfinished").exists()
+
+
+def test_a_subword_that_is_written_for_held_out_text_alone_goes(model: Path, tmp_path: Path) -> None:
+    target = vocabulary_of(model / "target.model")
+    written = dict(zip(LINES, greedy(model, LINES), strict=True))
+    longer = [name for name in names_of(target) if len(name) == 2 and name.isalpha()]
+    of_one = {name: [line for line, text in written.items() if name in text] for name in longer}
+    rare, [held_out] = next((name, lines) for name, lines in of_one.items() if len(lines) == 1)
+    others = [line for line in written if line != held_out]
+    splits = {"train": others, "dev": [held_out], "test": [held_out], STUDIED: others[:3]}
+    place = Workplace(tmp_path / "work", {})
+    place.lay_out(saved_bundle(model))
+    wish = Wish("all", None, None, 1, "surgeon", vocabulary=True)
+    fewer = with_smaller_vocabulary(place, wish, splits, torch.device("cpu"), print)
+    kept = names_of(vocabulary_of(fewer.bpe / "target.model"))
+    assert rare not in kept and {*kept} < {*names_of(target)}
 
 
 def test_a_run_that_was_stopped_goes_on_with_what_was_written_before(
