@@ -13,10 +13,11 @@ import pytest
 from explored_page import ONE, SEVERAL, TOLD, Explored, data_of, gates_of
 from heads.__main__ import main
 from heads.analysis.attention_maps import unpacked
+from heads.base.bootstrap import MICHEL_SIGNIFICANT
 from heads.base.files import read_json, read_jsonl, read_tsv, write_json
 from heads.base.names import ATTENTIONS, CLASSIFICATION, SCOPES
 from heads.explore.needs import BY_TOPIC, PICTURES, figure_of
-from heads.explore.page import as_data
+from heads.explore.page import PARTS, as_data
 from heads.tables.catalogue import CLAIMS, FIGURES
 from heads.tables.reading import load_reference
 
@@ -284,3 +285,7 @@ def test_an_experiment_without_an_alignment_offers_no_error_rate(copied: Path, t
     one = alone(copied, tmp_path / "x.html")
     assert one["measures"] == [] and {row["alignment"] for row in one["table"]} == {None}
     assert {row["function"] for row in one["table"] if row["attention"] == "dec_enc"} == {""}
+
+
+def test_the_page_calls_a_loss_significant_at_the_level_of_the_tables() -> None:
+    assert f"const SIGNIFICANT = {MICHEL_SIGNIFICANT};" in (PARTS / "grids.js").read_text(encoding="utf-8").splitlines()
