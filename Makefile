@@ -120,7 +120,7 @@ checks: .venv/test-installed
 	$(BIN)/snakemake --lint
 
 # To run before each commit: all checks, and the tests of packages that train nothing.
-QUICK := base config interop model syntax text test_house.py test_cited_numbers.py
+QUICK := base config interop/test_marian_*.py model syntax text test_house.py test_cited_numbers.py
 check: .venv/test-installed
 	@$(MAKE) --no-print-directory -j 2 checks quick
 
