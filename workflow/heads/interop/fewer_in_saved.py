@@ -75,14 +75,15 @@ def _with_decoder(content: dict[str, Any], place: Mapping[int, int]) -> dict[str
 def _with_ids(content: dict[str, Any], place: Mapping[int, int]) -> dict[str, Any]:
     """The settings with other ids; those of subwords that are gone are left out."""
 
-    def renumbered(value: Any) -> Any:
+    def placed(value: Any) -> Any:
+        """A number, or the numbers of a list, in their new places; those that are gone left out."""
         if isinstance(value, list):
-            found = [renumbered(one) for one in value]
+            found = [placed(one) for one in value]
             return [one for one in found if one is not None and one != []]
         whole = isinstance(value, int) and not isinstance(value, bool)
         return place.get(value) if whole else value
 
-    changed = {key: renumbered(value) if WITH_IDS.fullmatch(key) else value for key, value in content.items()}
+    changed = {key: placed(value) if WITH_IDS.fullmatch(key) else value for key, value in content.items()}
     return {key: value for key, value in changed.items() if value is not None or content[key] is None}
 
 

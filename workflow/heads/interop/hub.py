@@ -1,8 +1,10 @@
 """Files of a folder that transformers' save_pretrained writes, whatever the model, and where its hub has them."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+
+from heads.interop.format import Format, Heads
 
 CONFIG, GENERATION, TOKENIZER, VOCAB = "config.json", "generation_config.json", "tokenizer_config.json", "vocab.json"
 DESCRIBED, ADDED, SPECIAL = "tokenizer.json", "added_tokens.json", "special_tokens_map.json"
@@ -30,3 +32,37 @@ def model_type(folder: Path) -> str:
 def by_import(name: str) -> str:
     """How to import a model from the hub, if there is a network."""
     return f'where there is a network run "heads import {name}" once'
+
+
+def to_fetch(folder: Path, describing: Sequence[str]) -> str:
+    """What to fetch by hand into a missing folder that may be a name on the hub: a sentence without its full stop."""
+    return (
+        f"{folder} is no folder: fetch {WEIGHTS}, and those of {', '.join(describing)} that exist, from "
+        f"{HUB}/{folder.as_posix()}/tree/main into it"
+    )
+
+
+def saved_format(
+    name: str,
+    task: str,
+    model_types: Mapping[str, str],
+    describing: Sequence[str],
+    heads: Callable[[Path], Heads],
+    not_there: Callable[[Path], str],
+    needed: int = 1,
+) -> Format:
+    """A format that transformers saves, known by config.json; all but `model_types` and `describing` as in `Format`.
+
+    describing: names of all files but the weights, config.json first; needed: of so many, no folder lacks any.
+    """
+    return Format(
+        name,
+        task,
+        lambda folder: model_type(folder) in model_types,
+        lambda folder: files_of(folder, describing),
+        heads,
+        not_there,
+        model_types,
+        from_hub=(*describing[1:needed], WEIGHTS),
+        from_hub_if_there=(*describing[needed:], LICENCES[0]),
+    )

@@ -5,9 +5,8 @@ from pathlib import Path
 
 from heads.base.names import CLASSIFICATION
 from heads.base.packaged import HUB_NAME
-from heads.interop import hub
-from heads.interop.format import Format, Heads
-from heads.interop.hub import ADDED, CONFIG, DESCRIBED, HUB, LICENCES, SPECIAL, TOKENIZER, WEIGHTS, by_import
+from heads.interop.format import Heads
+from heads.interop.hub import ADDED, CONFIG, DESCRIBED, HUB, SPECIAL, TOKENIZER, WEIGHTS, by_import, saved_format
 
 WORD_PIECES, VOCAB = DESCRIBED, "vocab.txt"
 """Either holds the vocabulary; the first one also says how text is split."""
@@ -17,16 +16,6 @@ ENCODERS = (MODULES, POOLING, "sentence_bert_config.json", "config_sentence_tran
 DESCRIBING = (CONFIG, TOKENIZER, WORD_PIECES, VOCAB, ADDED, SPECIAL, *ENCODERS)
 """All files but the weights; a folder may lack some."""
 NAMES = {"bert": "BERT"}
-
-
-def fits(folder: Path) -> bool:
-    """Whether a folder holds one of these models, by its config.json."""
-    return hub.model_type(folder) in NAMES
-
-
-def files_of(folder: Path) -> list[Path]:
-    """The files of a folder that an import reads, including the weights."""
-    return hub.files_of(folder, DESCRIBING)
 
 
 def heads_of(folder: Path) -> Heads:
@@ -53,14 +42,4 @@ def not_there(folder: Path) -> str:
     )
 
 
-BERT = Format(
-    "bert",
-    CLASSIFICATION,
-    fits,
-    files_of,
-    heads_of,
-    not_there,
-    NAMES,
-    from_hub=(WEIGHTS,),
-    from_hub_if_there=(*DESCRIBING[1:], LICENCES[0]),
-)
+BERT = saved_format("bert", CLASSIFICATION, NAMES, DESCRIBING, heads_of, not_there)

@@ -12,9 +12,9 @@ from torch import Tensor
 
 from heads.base.files import UserError, normalise
 from heads.base.names import ATTENTIONS, CLASSIFICATION, KINDS_OF
-from heads.interop.bert.format import DESCRIBING, files_of
+from heads.interop.bert.format import DESCRIBING
 from heads.interop.bert.reading import SAVED_BY, BertFolder, pooling_of
-from heads.interop.hub import CONFIG
+from heads.interop.hub import CONFIG, files_of
 from heads.interop.origin import Origin, Vocabularies
 from heads.interop.saved_folder import Model, filled
 from heads.interop.saved_weights import weight_called
@@ -235,4 +235,6 @@ def vocabularies_of(folder: BertFolder, labels: Sequence[str]) -> Vocabularies:
     """WordPieces in our ids, labels, and where the model is from. labels: of a sentence encoder, EMBEDDING."""
     subwords = folder.subwords
     source = word_pieces(folder.word_pieces, [subwords[number] for number in order_of(folder)])
-    return Vocabularies(source, stored_labels(labels), Origin(folder.path, files_of(folder.path), DESCRIBING, {}))
+    return Vocabularies(
+        source, stored_labels(labels), Origin(folder.path, files_of(folder.path, DESCRIBING), DESCRIBING, {})
+    )

@@ -5,20 +5,19 @@ from pathlib import Path
 
 from heads.base.names import ATTENTIONS, TRANSLATION
 from heads.base.packaged import HUB_NAME
-from heads.interop import hub
-from heads.interop.format import Format, Heads
+from heads.interop.format import Heads
 from heads.interop.hub import (
     ADDED,
     CONFIG,
     DESCRIBED,
     GENERATION,
     HUB,
-    LICENCES,
     SPECIAL,
     TOKENIZER,
     VOCAB,
     WEIGHTS,
     by_import,
+    saved_format,
 )
 
 SOURCE_SPM, TARGET_SPM, TARGET_VOCAB = "source.spm", "target.spm", "target_vocab.json"
@@ -26,16 +25,6 @@ NEEDED = (CONFIG, VOCAB, SOURCE_SPM, TARGET_SPM)
 DESCRIBING = (*NEEDED, GENERATION, TOKENIZER, TARGET_VOCAB, DESCRIBED, ADDED, SPECIAL)
 """All files but the weights; a folder may lack some."""
 NAMES = {"marian": "Marian"}
-
-
-def fits(folder: Path) -> bool:
-    """Whether a folder holds such a model, by its config.json."""
-    return hub.model_type(folder) in NAMES
-
-
-def files_of(folder: Path) -> list[Path]:
-    """The files of a folder that an import reads, including the weights."""
-    return hub.files_of(folder, DESCRIBING)
 
 
 def heads_of(folder: Path) -> Heads:
@@ -65,14 +54,4 @@ def not_there(folder: Path) -> str:
     )
 
 
-MARIAN = Format(
-    "marian",
-    TRANSLATION,
-    fits,
-    files_of,
-    heads_of,
-    not_there,
-    NAMES,
-    from_hub=(*NEEDED[1:], WEIGHTS),
-    from_hub_if_there=(*DESCRIBING[len(NEEDED) :], LICENCES[0]),
-)
+MARIAN = saved_format("marian", TRANSLATION, NAMES, DESCRIBING, heads_of, not_there, needed=len(NEEDED))

@@ -19,8 +19,8 @@ from heads.base.files import UserError
 from heads.base.names import SIDES
 from heads.interop import hub
 from heads.interop.authors_search import searched_by_its_authors, unused
-from heads.interop.hub import CONFIG, VOCAB
-from heads.interop.marian.format import DESCRIBING, TARGET_VOCAB, files_of
+from heads.interop.hub import CONFIG, VOCAB, files_of
+from heads.interop.marian.format import DESCRIBING, TARGET_VOCAB
 from heads.interop.marian.reading import PROJECTION, SOURCE, TARGET, MarianFolder, saved_as
 from heads.interop.numbering import NEVER_LIKELY, Numbering, language_prefix, numbering
 from heads.interop.origin import Origin, Vocabularies, sentencepiece_in_our_ids
@@ -231,7 +231,7 @@ def vocabularies_of(folder: MarianFolder, prefix: str) -> Vocabularies:
             found.append(subwords_as_described(described, ours.names, begins))
     about = {"prefix": prefix, **cutting(folder), **searched_by_its_authors(folder.path, folder.generation)}
     source, target = found
-    return Vocabularies(source, target, Origin(folder.path, files_of(folder.path), DESCRIBING, about))
+    return Vocabularies(source, target, Origin(folder.path, files_of(folder.path, DESCRIBING), DESCRIBING, about))
 
 
 def cutting(folder: MarianFolder) -> dict[str, Any]:

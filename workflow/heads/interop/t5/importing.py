@@ -12,13 +12,13 @@ import torch
 from heads.base.files import UserError
 from heads.base.names import SIDES
 from heads.interop.authors_search import searched_by_its_authors, unused
-from heads.interop.hub import CONFIG
+from heads.interop.hub import CONFIG, files_of
 from heads.interop.marian.importing import ACTIVATIONS
 from heads.interop.numbering import NEVER_LIKELY, Numbering, numbering
 from heads.interop.origin import Origin, Vocabularies, sentencepiece_in_our_ids
 from heads.interop.saved_folder import filled
 from heads.interop.saved_weights import weight_called
-from heads.interop.t5.format import DESCRIBING, SEGMENTER, files_of
+from heads.interop.t5.format import DESCRIBING, SEGMENTER
 from heads.interop.t5.reading import PROJECTION, SHARED, T5Folder, embedding_in
 from heads.model.shape import DISTANCES, ModelShape, full_heads
 from heads.model.transformer import Transformer
@@ -154,7 +154,7 @@ def vocabularies_of(folder: T5Folder, prefix: str) -> Vocabularies:
     about |= {ADDED: pattern_of(folder.added)} if folder.added else {}
     about |= {} if folder.segmenter else {DESCRIBED: True}
     about |= searched_by_its_authors(folder.path, folder.generation)
-    origin = Origin(folder.path, files_of(folder.path), DESCRIBING, about)
+    origin = Origin(folder.path, files_of(folder.path, DESCRIBING), DESCRIBING, about)
     return Vocabularies(_vocabulary(folder, names, first), target, origin)
 
 
