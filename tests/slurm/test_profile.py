@@ -17,7 +17,7 @@ ABLATIONS = {"ablation", "ablation_out_of_domain"}
 ALONE = {*TRAININGS, *ABLATIONS, "fetch", "parser", "speed"}
 ALONE |= {"masking_curve", "checkpoints", "masked"}
 # Run once for a model of others; what waits for them lies between two rules that would be one group.
-ALONE |= {"model_of_others", "distilled"}
+ALONE |= {"import_model", "distilled"}
 PAPERS = ("wmt-en-ru", "wmt-en-de", "wmt-en-fr", "opensubtitles-en-ru")
 
 

@@ -58,7 +58,7 @@ COMMANDS: dict[str, Mapping[str, str]] = {
     # By rule, every flag of its command. The first is a file whose path shows which run the command belongs to; its
     # parts are filled into all the others.
     "fetch": {"out": "results/downloads/{file}", "url": ELSEWHERE, "sha256": ELSEWHERE},
-    "model_of_others": {"output": "results/models/{model}", "": "marian"},
+    "import_model": {"output": "results/models/{model}", "": "marian"},
     "distilled": {
         "target": "results/distilled/{part}.target.txt",
         "source": "results/distilled/{part}.source.txt",
@@ -211,7 +211,7 @@ COMMANDS: dict[str, Mapping[str, str]] = {
         "baseline": BASELINE,
         "targets": "{choices}",
     },
-    "chosen_heads": {
+    "selection_of_choice": {
         "out": f"{SELECTED}/heads.tsv",
         "settings": f"{SETTINGS}selection",
         "baseline": BASELINE,
@@ -252,13 +252,13 @@ COMMANDS: dict[str, Mapping[str, str]] = {
         "threads": NUMBER,
     },
     "table": {"out": TABLE, "name": "{name}", "runs": "{tabled}"},
-    "corpus_table": {
+    "table_corpus": {
         "out": TABLE,
         "name": "corpus",
         "experiments": "results/tiny results/far",
         "corpora": "results/corpora/tiny results/corpora/grounds",
     },
-    "parser_table": {
+    "table_parser": {
         "out": TABLE,
         "name": "parser",
         "experiments": "results/tiny results/far",
@@ -277,7 +277,7 @@ COMMANDS: dict[str, Mapping[str, str]] = {
         "name": "{name}",
         "runs": "{tabled}",
     },
-    "animation": {
+    "figure_animated": {
         "out-pdf": f"{FIGURE}.pdf",
         "out-png": f"{FIGURE}.png",
         "out-gif": f"{FIGURE}.gif",

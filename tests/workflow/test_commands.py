@@ -406,7 +406,9 @@ def test_a_training_waits_for_the_subwords_of_train_and_dev_and_for_nothing_of_t
 
 
 def test_heads_are_chosen_from_measures_that_never_saw_the_test_set(jobs: list[Job]) -> None:
-    choosing = [job for job in jobs if job.rule in ("selection", "chosen_heads") and "far" in job.whose["experiment"]]
+    choosing = [
+        job for job in jobs if job.rule in ("selection", "selection_of_choice") and "far" in job.whose["experiment"]
+    ]
     assert len(choosing) == 2 + 2 * 4
     for job in choosing:
         files = " ".join(MEASURED_IN[choice.removesuffix("-48")] for choice in job.flags["targets"].split())

@@ -28,7 +28,7 @@ FILES = [line for line in ASKED if all(word.startswith("results/") for word in s
 WITHOUT_NAMES = {
     "snakemake --configfile config/demo-variants.yaml --config 'run=[demo-footnote8]'": (
         {"baseline": 1, "scratch": 3, "penalty_gates": 3, "table": 12},
-        {"chosen_heads", "selected"},
+        {"selection_of_choice", "selected"},
     ),
     "snakemake --configfile config/demo-variants.yaml --config 'run=[demo,demo-quarter,demo-heads]'": (
         {"corpus": 2, "baseline": 3, "gates": 18, "table": 12},

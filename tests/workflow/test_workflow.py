@@ -108,7 +108,7 @@ def test_the_tiny_experiment_makes_every_table_and_every_figure(tiny_run: Path) 
 @pytest.fixture(scope="module")
 def drawn(tiny_run: Path) -> list[Job]:
     """The jobs of all tables and figures, and of the page."""
-    again = ("table", "corpus_table", "parser_table", "figure", "figure_across", "animation", "explore")
+    again = ("table", "table_corpus", "table_parser", "figure", "figure_across", "figure_animated", "explore")
     said = snakemake(tiny_run, "-n", "-p", "--configfile", str(TINY), "--forcerun", *again).stdout
     return [job for job in jobs_in(said) if job.rule in again]
 

@@ -1,5 +1,6 @@
 # Measurements of any trained model: the wildcard {run} is a baseline, pruned, scratch or selected run.
 SCORED_MODEL = {"model": f"{ANY_RUN}/model.safetensors", "shape": f"{ANY_RUN}/model.json"}
+DEV_PAIRS = {side: f"{BPE}/dev.{side}.safetensors" for side in names.SIDES}
 
 
 rule score:
@@ -26,7 +27,7 @@ rule score:
         runtime=growing(120),
     params:
         settings=settings_of("score"),
-        model=folder_of("model"),
+        model=subpath(input.model, parent=True),
         against=lambda w: DISTILLATIONS.against(PLAN.experiments[w.experiment]),
     shell:
         "python -m heads score --settings {params.settings:q} --model {params.model:q} --source {input.source:q}"
@@ -58,7 +59,7 @@ rule classified:
         runtime=growing(30),
     params:
         settings=settings_of("classified"),
-        model=folder_of("model"),
+        model=subpath(input.model, parent=True),
     shell:
         "python -m heads classified --settings {params.settings:q} --model {params.model:q} --source {input.source:q}"
         " --references {input.references:q} --target-bpe {input.target_bpe:q}"
@@ -69,8 +70,7 @@ rule confidence:
     """Mean of the largest attention weight of every head (Voita et al., sec. 4)."""
     input:
         **SCORED_MODEL,
-        source=f"{BPE}/dev.source.safetensors",
-        target=f"{BPE}/dev.target.safetensors",
+        **DEV_PAIRS,
         code=code_of("confidence"),
     output:
         out=f"{ANY_RUN}/confidence.tsv",
@@ -85,19 +85,59 @@ rule confidence:
         mem_mb=growing(8000),
         runtime=growing(30),
     params:
+        stage="confidence",
         settings=settings_of("confidence"),
-        model=folder_of("model"),
+        model=subpath(input.model, parent=True),
     shell:
-        "python -m heads confidence --settings {params.settings:q} --model {params.model:q} --source {input.source:q}"
+        "python -m heads {params.stage} --settings {params.settings:q} --model {params.model:q} --source {input.source:q}"
         " --target {input.target:q} --out {output.out:q} --threads {threads} > {log:q} 2>&1"
+
+
+use rule confidence as importance with:
+    """How much the loss depends on every head, to first order (Michel et al., sec. 4.1)."""
+    input:
+        **SCORED_MODEL,
+        **DEV_PAIRS,
+        code=code_of("importance"),
+    output:
+        out=f"{ANY_RUN}/importance.tsv",
+    log:
+        f"{ANY_RUN}/log/importance.txt",
+    benchmark:
+        f"{ANY_RUN}/bench/importance.tsv"
+    resources:
+        mem_mb=growing(16000),
+        runtime=growing(60),
+    params:
+        stage="importance",
+        settings=settings_of("importance"),
+
+
+use rule confidence as causal with:
+    """Which heads help, interfere or do neither, by soft gates on frozen weights (Nam et al. 2025)."""
+    input:
+        **scored_model("causal.tsv"),
+        **DEV_PAIRS,
+        code=code_of("causal"),
+    output:
+        out=f"{ANY_RUN}/causal.tsv",
+    log:
+        f"{ANY_RUN}/log/causal.txt",
+    benchmark:
+        f"{ANY_RUN}/bench/causal.tsv"
+    resources:
+        mem_mb=growing(16000),
+        runtime=growing(60),
+    params:
+        stage="causal",
+        settings=settings_of("causal"),
 
 
 rule lrp:
     """Layer-wise relevance propagation of the top-1 logit to every head (Voita et al., sec. 4 and app. A)."""
     input:
         **SCORED_MODEL,
-        source=f"{BPE}/dev.source.safetensors",
-        target=f"{BPE}/dev.target.safetensors",
+        **DEV_PAIRS,
         code=code_of("lrp"),
     output:
         out=f"{ANY_RUN}/lrp.tsv",
@@ -115,61 +155,7 @@ rule lrp:
         runtime=growing(240),
     params:
         settings=settings_of("lrp"),
-        model=folder_of("model"),
+        model=subpath(input.model, parent=True),
     shell:
         "python -m heads lrp --settings {params.settings:q} --model {params.model:q} --source {input.source:q}"
         " --target {input.target:q} --out {output.out:q} --conservation {output.conservation:q} --threads {threads} > {log:q} 2>&1"
-
-
-rule importance:
-    """How much the loss depends on every head, to first order (Michel et al., sec. 4.1)."""
-    input:
-        **SCORED_MODEL,
-        source=f"{BPE}/dev.source.safetensors",
-        target=f"{BPE}/dev.target.safetensors",
-        code=code_of("importance"),
-    output:
-        out=f"{ANY_RUN}/importance.tsv",
-    log:
-        f"{ANY_RUN}/log/importance.txt",
-    benchmark:
-        f"{ANY_RUN}/bench/importance.tsv"
-    conda:
-        "../../envs/torch.yaml"
-    threads: 1
-    resources:
-        mem_mb=growing(16000),
-        runtime=growing(60),
-    params:
-        settings=settings_of("importance"),
-        model=folder_of("model"),
-    shell:
-        "python -m heads importance --settings {params.settings:q} --model {params.model:q} --source {input.source:q}"
-        " --target {input.target:q} --out {output.out:q} --threads {threads} > {log:q} 2>&1"
-
-
-rule causal:
-    """Which heads help, interfere or do neither, by soft gates on frozen weights (Nam et al. 2025)."""
-    input:
-        **scored_model("causal.tsv"),
-        source=f"{BPE}/dev.source.safetensors",
-        target=f"{BPE}/dev.target.safetensors",
-        code=code_of("causal"),
-    output:
-        out=f"{ANY_RUN}/causal.tsv",
-    log:
-        f"{ANY_RUN}/log/causal.txt",
-    benchmark:
-        f"{ANY_RUN}/bench/causal.tsv"
-    conda:
-        "../../envs/torch.yaml"
-    threads: 1
-    resources:
-        mem_mb=growing(16000),
-        runtime=growing(60),
-    params:
-        settings=settings_of("causal"),
-        model=folder_of("model"),
-    shell:
-        "python -m heads causal --settings {params.settings:q} --model {params.model:q} --source {input.source:q}"
-        " --target {input.target:q} --out {output.out:q} --threads {threads} > {log:q} 2>&1"

@@ -210,13 +210,3 @@ def scored_model(name):
 def growing(amount):
     """Resource: this amount, and as much again each time that a job is tried again."""
     return lambda wildcards, attempt: attempt * amount
-
-
-def folder_of(name):
-    """Param: the folder of an input or output with this name, or of its first file; as text, as the cache needs it."""
-
-    def folder(wildcards, input, output):
-        found = getattr(input, name, None) or getattr(output, name)
-        return str(Path(found if isinstance(found, str) else found[0]).parent)
-
-    return folder

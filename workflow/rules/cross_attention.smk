@@ -27,7 +27,7 @@ rule alignment_heads:
         runtime=growing(30),
     params:
         settings=settings_of("alignment_heads"),
-        model=folder_of("model"),
+        model=subpath(input.model, parent=True),
     shell:
         "python -m heads alignment_heads --settings {params.settings:q} --model {params.model:q} --source-bpe {input.source_bpe:q}"
         " --target-bpe {input.target_bpe:q} --source {input.source:q} --target {input.target:q}"
@@ -61,7 +61,7 @@ rule cross_attention_roles:
         runtime=growing(30),
     params:
         settings=settings_of("alignment_heads"),
-        model=folder_of("model"),
+        model=subpath(input.model, parent=True),
     shell:
         "python -m heads cross_attention_roles --settings {params.settings:q} --model {params.model:q} --source-bpe {input.source_bpe:q}"
         " --target-bpe {input.target_bpe:q} --source {input.source:q} --target {input.target:q}"

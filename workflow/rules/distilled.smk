@@ -2,7 +2,7 @@
 DISTILLATIONS = in_sentences(PLAN.distillations)
 
 
-rule model_of_others:
+rule import_model:
     """Import an external model, independently of any experiment."""
     input:
         lambda w: DISTILLATIONS.files_of_model(w.model),

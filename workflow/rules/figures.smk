@@ -87,7 +87,7 @@ use rule figure as figure_across with:
         compared=lambda w: COMPARED if catalogue.FIGURES[w.name].need is catalogue.CLAIMS else [],
 
 
-use rule figure as animation with:
+use rule figure as figure_animated with:
     """Draw a figure that has an animation: stills as PDF and PNG, and the animation."""
     input:
         **DRAWN_BY,

@@ -31,7 +31,7 @@ rule ablation:
         runtime=growing(1440),
     params:
         settings=settings_of("ablation"),
-        model=folder_of("model"),
+        model=subpath(input.model, parent=True),
     shell:
         "python -m heads ablation --settings {params.settings:q} --model {params.model:q} --source {input.source:q}"
         " --references {input.references:q} --target-bpe {input.target_bpe:q}"
@@ -63,7 +63,7 @@ rule ablation_out_of_domain:
         runtime=growing(1440),
     params:
         settings=settings_of("ablation"),
-        model=folder_of("model"),
+        model=subpath(input.model, parent=True),
     shell:
         "python -m heads ablation_out_of_domain --settings {params.settings:q} --model {params.model:q} --source {input.source:q}"
         " --references {input.references:q} --target-bpe {input.target_bpe:q} --masked {output.masked:q} --threads {threads} > {log:q} 2>&1"
@@ -95,7 +95,7 @@ rule masking_curve:
         runtime=growing(1440),
     params:
         settings=settings_of("masking_curve"),
-        model=folder_of("model"),
+        model=subpath(input.model, parent=True),
     shell:
         "python -m heads masking_curve --settings {params.settings:q} --model {params.model:q} --source {input.source:q}"
         " --references {input.references:q} --target-bpe {input.target_bpe:q}"
@@ -132,7 +132,7 @@ rule checkpoints:
         runtime=growing(1440),
     params:
         settings=settings_of("checkpoints"),
-        model=folder_of("model"),
+        model=subpath(input.model, parent=True),
     shell:
         "python -m heads checkpoints --settings {params.settings:q} --model {params.model:q} --source {input.source:q}"
         " --references {input.references:q} --target-bpe {input.target_bpe:q}"

@@ -2,8 +2,11 @@
 # Wildcards reach the command through params, since the cache between workflows knows no wildcards.
 
 # The inputs of every training; the command gets the folder of the subwords.
-ENCODED = [f"{BPE}/{split}.{side}.safetensors" for split in ("train", "dev") for side in names.SIDES]
-TRAINING_DATA = {"data": [f"{BPE}/target.model", *ENCODED], "references": corpus_file("dev.target.txt")}
+TRAINING_DATA = {
+    "data": [f"{BPE}/{split}.{side}.safetensors" for split in ("train", "dev") for side in names.SIDES],
+    "target_bpe": f"{BPE}/target.model",
+    "references": corpus_file("dev.target.txt"),
+}
 
 
 rule baseline:
@@ -35,9 +38,9 @@ rule baseline:
         processes=1,
     params:
         settings=settings_of("baseline"),
-        data=folder_of("data"),
-        seed=lambda w: w.seed,
-        model=folder_of("model"),
+        data=subpath(input.target_bpe, parent=True),
+        seed="{seed}",
+        model=subpath(output.model, parent=True),
     shell:
         "python -m heads baseline --settings {params.settings:q} --data {params.data:q} --references {input.references:q}"
         " --seed {params.seed:q} --model {params.model:q} --history {output.history:q} --checkpoints {output.checkpoints:q}"
@@ -70,9 +73,9 @@ rule imported:
         processes=1,
     params:
         settings=settings_of("imported"),
-        data=folder_of("data"),
-        seed=lambda w: w.seed,
-        model=folder_of("model"),
+        data=subpath(input.target_bpe, parent=True),
+        seed="{seed}",
+        model=subpath(output.model, parent=True),
     shell:
         "python -m heads imported --settings {params.settings:q} --data {params.data:q} --references {input.references:q}"
         " --seed {params.seed:q} --model {params.model:q} --history {output.history:q} --checkpoints {output.checkpoints:q}"
@@ -95,8 +98,6 @@ rule gates:
         f"{GATES}/log/gates.txt",
     benchmark:
         f"{GATES}/bench/gates.tsv"
-    wildcard_constraints:
-        experiment=any_of(PLAN.experiments),
     cache: CACHED
     priority: 1
     conda:
@@ -108,12 +109,12 @@ rule gates:
         processes=1,
     params:
         settings=settings_of("gates"),
-        data=folder_of("data"),
-        seed=lambda w: w.seed,
-        start=folder_of("start_model"),
-        scope=lambda w: w.scope,
-        target=lambda w: w.target,
-        model=folder_of("model"),
+        data=subpath(input.target_bpe, parent=True),
+        seed="{seed}",
+        start=subpath(input.start_model, parent=True),
+        scope="{scope}",
+        target="{target}",
+        model=subpath(output.model, parent=True),
     shell:
         "python -m heads gates --settings {params.settings:q} --data {params.data:q} --references {input.references:q}"
         " --seed {params.seed:q} --start-model {params.start:q} --scope {params.scope:q} --target {params.target:q}"
@@ -143,8 +144,8 @@ rule pruned:
         mem_mb=growing(8000),
         runtime=growing(20),
     params:
-        start=folder_of("start_model"),
-        model=folder_of("model"),
+        start=subpath(input.start_model, parent=True),
+        model=subpath(output.model, parent=True),
     shell:
         "python -m heads pruned --start-model {params.start:q} --gates {input.gates:q} --model {params.model:q}"
         " --heads {output.heads:q} > {log:q} 2>&1"
@@ -178,10 +179,10 @@ rule scratch:
         processes=1,
     params:
         settings=settings_of("scratch"),
-        data=folder_of("data"),
-        seed=lambda w: w.seed,
-        unpruned=folder_of("unpruned"),
-        model=folder_of("model"),
+        data=subpath(input.target_bpe, parent=True),
+        seed="{seed}",
+        unpruned=subpath(input.unpruned, parent=True),
+        model=subpath(output.model, parent=True),
     shell:
         "python -m heads scratch --settings {params.settings:q} --data {params.data:q} --references {input.references:q}"
         " --seed {params.seed:q} --unpruned {params.unpruned:q} --heads {input.heads:q}"
@@ -217,12 +218,12 @@ rule penalty_gates:
         processes=1,
     params:
         settings=settings_of("penalty_gates"),
-        data=folder_of("data"),
-        seed=lambda w: w.seed,
-        unpruned=folder_of("unpruned"),
-        scope=lambda w: w.scope,
-        target=lambda w: w.target,
-        model=folder_of("model"),
+        data=subpath(input.target_bpe, parent=True),
+        seed="{seed}",
+        unpruned=subpath(input.unpruned, parent=True),
+        scope="{scope}",
+        target="{target}",
+        model=subpath(output.model, parent=True),
     shell:
         "python -m heads penalty_gates --settings {params.settings:q} --data {params.data:q} --references {input.references:q}"
         " --seed {params.seed:q} --unpruned {params.unpruned:q} --scope {params.scope:q} --target {params.target:q}"

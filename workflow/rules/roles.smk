@@ -26,7 +26,7 @@ rule roles:
         runtime=growing(60),
     params:
         settings=settings_of("roles"),
-        model=folder_of("model"),
+        model=subpath(input.model, parent=True),
         trees=lambda w: [f"{name}={path}" for name, path in PLAN.tree_files(w.experiment).items()],
     shell:
         "python -m heads roles --settings {params.settings:q} --model {params.model:q} --trees {params.trees:q} --text {input.text:q}"
@@ -37,13 +37,12 @@ rule roles:
 rule dynamics:
     """Confidence and roles of encoder heads at the checkpoints that the baseline kept."""
     input:
+        **DEV_PAIRS,
         model=rules.baseline.output.model,
         shape=rules.baseline.output.shape,
         checkpoints=rules.baseline.output.checkpoints,
         source_bpe=f"{BPE}/source.model",
         train_source=f"{BPE}/train.source.safetensors",
-        source=f"{BPE}/dev.source.safetensors",
-        target=f"{BPE}/dev.target.safetensors",
         trees=lambda w: list(PLAN.tree_files(w.experiment).values()),
         text=lambda w: PLAN.text_of_roles(w.experiment),
         code=code_of("dynamics"),
@@ -61,7 +60,7 @@ rule dynamics:
         runtime=growing(240),
     params:
         settings=settings_of("dynamics"),
-        model=folder_of("model"),
+        model=subpath(input.model, parent=True),
         trees=lambda w: [f"{name}={path}" for name, path in PLAN.tree_files(w.experiment).items()],
     shell:
         "python -m heads dynamics --settings {params.settings:q} --model {params.model:q} --trees {params.trees:q} --text {input.text:q}"
@@ -93,7 +92,7 @@ rule maps:
         runtime=growing(10),
     params:
         settings=settings_of("maps"),
-        model=folder_of("model"),
+        model=subpath(input.model, parent=True),
     shell:
         "python -m heads maps --settings {params.settings:q} --model {params.model:q} --source-bpe {input.source_bpe:q}"
         " --target-bpe {input.target_bpe:q} --sentences {input.sentences:q} --labels {input.labels:q}"

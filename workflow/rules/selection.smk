@@ -5,10 +5,9 @@ from heads.base.targets import CHOSEN
 rule surgeon:
     """What each layer loses with fewer heads that make up for the others, and what they make up with."""
     input:
+        **DEV_PAIRS,
         model=rules.baseline.output.model,
         shape=rules.baseline.output.shape,
-        source=f"{BPE}/dev.source.safetensors",
-        target=f"{BPE}/dev.target.safetensors",
         train_source=f"{BPE}/train.source.safetensors",
         train_target=f"{BPE}/train.target.safetensors",
         code=code_of("surgeon"),
@@ -27,7 +26,7 @@ rule surgeon:
         runtime=growing(60),
     params:
         settings=settings_of("surgeon"),
-        model=folder_of("model"),
+        model=subpath(input.model, parent=True),
     shell:
         "python -m heads surgeon --settings {params.settings:q} --model {params.model:q} --source {input.source:q}"
         " --target {input.target:q} --train-source {input.train_source:q} --train-target {input.train_target:q}"
@@ -60,7 +59,7 @@ rule selection:
         " --targets {params.targets:q} --out {output.out:q} > {log:q} 2>&1"
 
 
-use rule selection as chosen_heads with:
+use rule selection as selection_of_choice with:
     """The heads of one choice in their own file, so that one more choice retrains no other."""
     input:
         measures=fitting(lambda w: PLAN.measures(w.experiment, w.seed, [w.choice])),
@@ -68,9 +67,9 @@ use rule selection as chosen_heads with:
     output:
         out=f"{SELECTED}/heads.tsv",
     log:
-        f"{SELECTED}/log/chosen_heads.txt",
+        f"{SELECTED}/log/selection_of_choice.txt",
     benchmark:
-        f"{SELECTED}/bench/chosen_heads.tsv"
+        f"{SELECTED}/bench/selection_of_choice.tsv"
     wildcard_constraints:
         choice=CHOSEN,
     params:
@@ -104,7 +103,7 @@ rule masked:
         runtime=growing(1440),
     params:
         settings=settings_of("masked"),
-        model=folder_of("model"),
+        model=subpath(input.model, parent=True),
     shell:
         "python -m heads masked --settings {params.settings:q} --model {params.model:q} --source {input.source:q}"
         " --references {input.references:q} --target-bpe {input.target_bpe:q}"
@@ -138,10 +137,10 @@ rule selected:
         processes=1,
     params:
         settings=settings_of("selected"),
-        data=folder_of("data"),
-        seed=lambda w: w.seed,
-        start=folder_of("start_model"),
-        model=folder_of("model"),
+        data=subpath(input.target_bpe, parent=True),
+        seed="{seed}",
+        start=subpath(input.start_model, parent=True),
+        model=subpath(output.model, parent=True),
     shell:
         "python -m heads selected --settings {params.settings:q} --data {params.data:q} --references {input.references:q}"
         " --seed {params.seed:q} --start-model {params.start:q} --heads {input.heads:q}"
@@ -157,9 +156,8 @@ rule compared:
             for folder in PLAN.compared_with(w.experiment, w.seed)
             for name in ("model.json", *PLAN.scored_files(w.experiment))
         ],
-        baseline=lambda w: [
-            f"{BASELINE}/{name}".format(**w) for name in ("model.json", *PLAN.scored_files(w.experiment))
-        ],
+        baseline=rules.baseline.output.shape,
+        scored=lambda w: [f"{BASELINE}/{name}".format(**w) for name in PLAN.scored_files(w.experiment)],
         references=corpus_file("test.target.txt"),
         code=code_of("compared"),
     output:
@@ -175,7 +173,7 @@ rule compared:
         runtime=growing(60),
     params:
         settings=settings_of("compared"),
-        baseline=lambda wildcards, input: Path(input.baseline[0]).parent,
+        baseline=subpath(input.baseline, parent=True),
         runs=lambda w: PLAN.compared_with(w.experiment, w.seed),
     shell:
         "python -m heads compared --settings {params.settings:q} --baseline {params.baseline:q} --runs {params.runs:q}"

@@ -3,7 +3,8 @@ rule speed:
     """Time the unpruned model and all models pruned from it in one process (Michel et al., Table 4)."""
     input:
         models=lambda w: [f"{folder}/{name}" for folder in PLAN.timed_with(w.experiment, w.seed) for name in MODEL],
-        baseline=[rules.baseline.output.model, rules.baseline.output.shape],
+        baseline=rules.baseline.output.model,
+        shape=rules.baseline.output.shape,
         source=f"{BPE}/test.source.safetensors",
         code=code_of("speed"),
     output:
@@ -21,7 +22,7 @@ rule speed:
         runtime=growing(240),
     params:
         settings=settings_of("speed"),
-        baseline=lambda wildcards, input: Path(input.baseline[0]).parent,
+        baseline=subpath(input.baseline, parent=True),
         runs=lambda w: PLAN.timed_with(w.experiment, w.seed),
     shell:
         "python -m heads speed --settings {params.settings:q} --baseline {params.baseline:q} --runs {params.runs:q}"

@@ -50,7 +50,7 @@ rule table:
         " --out {output:q} > {log:q} 2>&1"
 
 
-rule corpus_table:
+rule table_corpus:
     """Sizes of the corpora: pairs, words, subwords, and what cleaning removed."""
     input:
         text=lambda w: [
@@ -92,7 +92,7 @@ rule corpus_table:
         " --out {output:q} > {log:q} 2>&1"
 
 
-use rule corpus_table as parser_table with:
+use rule table_corpus as table_parser with:
     """How well Stanza finds the gold trees, given their words: attachment scores (Zeman et al. 2018)."""
     input:
         gold=[PLAN.gold_trees(e) for e in PLAN.with_scored_parser(RUN)],
