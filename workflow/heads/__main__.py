@@ -36,6 +36,7 @@ EXTRAS = {
     "PIL": "figures",
     "matplotlib": "figures",
     "pandas": "training",
+    "scipy": "training",
     "seaborn": "figures",
     "snakemake": "workflow",
 }
