@@ -31,6 +31,7 @@ INTERRUPTED = 130
 """The exit status after Ctrl-C, as in shells."""
 
 EXTRAS = {
+    "huggingface_hub": "import",
     "pulp": "training",
     "stanza": "parsing",
     "PIL": "figures",
