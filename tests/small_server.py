@@ -1,11 +1,14 @@
 """A small server that misbehaves on purpose, for downloads."""
 
+import hashlib
+import os
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from http.server import BaseHTTPRequestHandler, SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from unittest import mock
 
 from heads.base.fetch import fetch
 
@@ -67,6 +70,42 @@ def running(handler: Callable[..., BaseHTTPRequestHandler]) -> Iterator[str]:
 
 def names(folder: Path) -> set[str]:
     return {path.name for path in folder.iterdir()}
+
+
+COMMIT = "0123456789abcdef" * 2 + "01234567"
+
+
+class Hub(SimpleHTTPRequestHandler):
+    """A hub of the models in its folder, whose files are in NAME/resolve/main."""
+
+    def translate_path(self, path: str) -> str:
+        return super().translate_path(path.replace(f"/resolve/{COMMIT}/", "/resolve/main/"))
+
+    def end_headers(self) -> None:
+        self.send_header("X-Repo-Commit", COMMIT)
+        self.send_header("ETag", hashlib.sha256(self.path.encode()).hexdigest())
+        super().end_headers()
+
+    def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
+        model = Path(self.directory, *self.path.split("/")[1:3])
+        self.refuse(code, "EntryNotFound" if model.is_dir() else "RepoNotFound")
+
+    def refuse(self, code: int, why: str) -> None:
+        self.send_response(code)
+        self.send_header("X-Error-Code", why)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+
+@contextmanager
+def serving_hub(folder: Path, hub: type[Hub] = Hub) -> Iterator[str]:
+    """The address of a hub with a folder's models; what is fetched from it is cached in the folder of our own cache."""
+    cache = mock.patch("huggingface_hub.constants.HF_HUB_CACHE", str(Path(os.environ["XDG_CACHE_HOME"], "theirs")))
+    with cache, running(partial(hub, directory=str(folder))) as address:
+        yield address
 
 
 @contextmanager

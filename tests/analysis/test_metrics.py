@@ -43,6 +43,7 @@ def test_the_same_answers_never_differ() -> None:
 
 def test_a_difference_in_every_answer_has_no_chance() -> None:
     assert t_test(np.full(9, 1.0)) == 0.0
+    assert t_test(np.array([1.0])) == 1.0, "one answer tells nothing"
 
 
 def test_draws_of_accuracy_are_means_of_drawn_answers() -> None:

@@ -28,7 +28,7 @@ from heads.text.encoding import vocabulary_of
 from heads.text.special_ids import BOS, EOS, UNK
 from many_lines import composed, lines
 from marian_models import save_marian, transformers
-from small_server import serving_folder
+from small_server import serving_hub
 
 KINDS = {"bart": "bytes", "mbart": "unigram", "mbart25": "unigram", "nllb": "bpe"}
 
@@ -228,7 +228,7 @@ def test_a_name_on_the_hub_is_fetched_with_its_tokenizer_json(
         save_subwords(files, family, KINDS[family])
         save_model(files, family)
         rewrite_by_transformers(files, family)
-    with serving_folder(tmp_path / "site") as hub:
+    with serving_hub(tmp_path / "site") as hub:
         folder = folder_of(Path("Some-Lab/model"), hub)
     prefix = ">>deu<<" if family == "marian" else ""
     for number, place in enumerate((folder, files)):

@@ -33,7 +33,7 @@ from heads.text.labels import Labels
 from heads.text.special_ids import BOS, EOS, PAD, UNK
 from heads.text.wordpieces import WordPieces
 from marian_models import changed
-from small_server import serving_folder
+from small_server import serving_hub
 
 FORMS: dict[str, dict[str, Any]] = {
     "today's": {},
@@ -359,7 +359,7 @@ def test_a_name_on_the_hub_is_fetched_file_by_file(tmp_path: Path, monkeypatch: 
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     files = tmp_path / "site/Some-Lab/bert/resolve/main"
     tokeniser, model = made(files, {"form": form})
-    with serving_folder(tmp_path / "site") as hub:
+    with serving_hub(tmp_path / "site") as hub:
         import_any(str(folder_of(Path("Some-Lab/bert"), hub)), tmp_path / "ours")
         (files / "model.safetensors").unlink()
         shutil.rmtree(tmp_path / "cache")

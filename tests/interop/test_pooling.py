@@ -28,7 +28,7 @@ from heads.model.shape import facts_of, shape_of
 from heads.text.encoding import vocabulary_of
 from heads.text.special_ids import PAD
 from marian_models import changed
-from small_server import serving_folder
+from small_server import serving_hub
 
 ALONE = [line.split("\t")[0] for line in EXAMPLES]
 OPEN = {"enc_self": [[True, False], [False, True], [True, True]]}
@@ -243,7 +243,7 @@ def test_a_name_on_the_hub_comes_with_its_pooling(tmp_path: Path, monkeypatch: p
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     tokeniser, model = save_encoder(tmp_path / "site/Some-Lab/encoder/resolve/main", TOLD[1][1])
-    with serving_folder(tmp_path / "site") as hub:
+    with serving_hub(tmp_path / "site") as hub:
         import_any(str(folder_of(Path("Some-Lab/encoder"), hub)), tmp_path / "ours")
     np.testing.assert_allclose(ours(tmp_path / "ours"), theirs(model, tokeniser, "max"), rtol=0, atol=1e-6)
 

@@ -31,11 +31,13 @@ INTERRUPTED = 130
 """The exit status after Ctrl-C, as in shells."""
 
 EXTRAS = {
+    "huggingface_hub": "import",
     "pulp": "training",
     "stanza": "parsing",
     "PIL": "figures",
     "matplotlib": "figures",
     "pandas": "training",
+    "scipy": "training",
     "seaborn": "figures",
     "snakemake": "workflow",
 }

@@ -16,7 +16,6 @@ import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from email.message import Message
-from http import HTTPStatus
 from pathlib import Path
 from typing import IO, Any
 
@@ -27,10 +26,6 @@ CHUNK_BYTES = 1 << 18
 FIRST_WAIT_SECONDS = 2.0
 PASSING_ERRORS = (urllib.error.URLError, TimeoutError, ConnectionError, http.client.HTTPException, ssl.SSLError)
 PASSING_STATUS = (408, 425, 429)
-
-
-class Absent(UserError):
-    """The error for a file that its server does not have."""
 
 
 def fetch(
@@ -59,8 +54,7 @@ def fetch(
             reason = "the connection ended early"
         except urllib.error.HTTPError as error:
             if error.code < 500 and error.code not in PASSING_STATUS:
-                kind = Absent if error.code == HTTPStatus.NOT_FOUND else UserError
-                raise kind(f"{url} cannot be fetched: the server answers {error.code} {error.reason}.") from None
+                raise UserError(f"{url} cannot be fetched: the server answers {error.code} {error.reason}.") from None
             reason = f"the server answers {error.code} {error.reason}"
         except PASSING_ERRORS as error:
             reason = str(getattr(error, "reason", "") or error or type(error).__name__)

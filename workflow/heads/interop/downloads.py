@@ -26,7 +26,7 @@ from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from heads.base.fetch import Absent, fetch
+from heads.base.fetch import fetch
 from heads.base.files import UserError
 from heads.base.outputs import new_folder
 from heads.base.packaged import NAME, cache_of, cache_of_hub, not_there, place_of
@@ -138,56 +138,97 @@ def _fetch(name: str, url: str, path: Path) -> None:
         raise UserError(f"{not_there(name)} ({error})") from error
 
 
-def folder_of(pretrained: Path, hub: str = HUB) -> Path:
-    """The folder itself, or the cached folder of a name on the hub, downloaded if necessary.
+def folder_of(pretrained: Path, hub: str | None = None) -> Path:
+    """The folder itself, or that of a name on the hub, downloaded by huggingface_hub into its cache if necessary.
 
-    If the download fails, raises UserError that says what to fetch by hand, and leaves no partial folder behind.
+    hub: its address, else as huggingface_hub has it. Raises UserError that says what to fetch by hand if the download
+    fails; whole files that came stay in the cache.
     """
     name = pretrained.as_posix()
     place = cache_of_hub(name)
     if pretrained.is_dir() or place is None:
         return pretrained
-    if place.is_dir():
-        return place
-    with new_folder(place) as folder:
-        get = partial(_fetch_from_hub, f"{hub}/{name}/resolve/main", folder)
-        kind, file = MARIAN, CONFIG
-        try:
-            get(CONFIG)
-        except UserError as error:
-            if isinstance(error, Absent) and _is_there(get, ADAPTER[0]):
-                raise UserError(f"{name} is an adapter, not a whole model: {MERGE}.") from error
-            raise UserError(f"{kind.not_there(pretrained)} ({error})") from error
-        config = read_object(folder / CONFIG)
-        refuse_quantised(pretrained / CONFIG, config)
-        kind = saved_as(str(config.get("model_type")))
-        try:
-            for file in kind.from_hub:
-                try:
-                    get(file)
-                except Absent:
-                    if file == WEIGHTS:
-                        raise
-                    # A tokeniser in one file stands for all others.
-                    get(DESCRIBED)
-        except UserError as error:
-            if file == WEIGHTS and isinstance(error, Absent):
-                raise UserError(
-                    f"{name} has no {WEIGHTS} on the hub, and pickled weights are not opened: write its model and "
-                    "tokeniser with transformers' save_pretrained into a folder, and give that folder."
-                ) from error
-            raise UserError(f"{kind.not_there(pretrained)} ({error})") from error
-        for file in kind.from_hub_if_there:
-            _is_there(get, file)
+    if not place.is_dir():
+        snapshot = _downloaded(pretrained, partial(_fetch_from_hub, name, hub))
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.unlink(missing_ok=True)  # left over from a cache that was emptied
+        place.symlink_to(snapshot)
     return place
 
 
-def _fetch_from_hub(files: str, folder: Path, file: str) -> None:
-    """Fetch a file of a model into a folder. Raises UserError, Absent if the hub does not have it."""
-    fetch(f"{files}/{file}", folder / file, sha256=None, attempts=2)
+def _downloaded(pretrained: Path, get: Callable[..., Path]) -> Path:
+    """The folder in huggingface_hub's cache with all files of a model that are needed; as `folder_of`."""
+    name, kind, file = pretrained.as_posix(), MARIAN, CONFIG
+    try:
+        config_file = get(CONFIG)
+    except UserError as error:
+        if isinstance(error, Absent) and _is_there(get, ADAPTER[0]):
+            raise UserError(f"{name} is an adapter, not a whole model: {MERGE}.") from error
+        raise UserError(f"{kind.not_there(pretrained)} ({error})") from error
+    # The others are of the same commit, even if the model changes on the hub meanwhile.
+    get = partial(get, revision=config_file.parent.name)
+    config = read_object(config_file)
+    refuse_quantised(pretrained / CONFIG, config)
+    kind = saved_as(str(config.get("model_type")))
+    try:
+        for file in kind.from_hub:
+            try:
+                get(file)
+            except Absent:
+                if file == WEIGHTS:
+                    raise
+                # A tokeniser in one file stands for all others.
+                get(DESCRIBED)
+    except UserError as error:
+        if file == WEIGHTS and type(error) is Absent:
+            raise UserError(
+                f"{name} has no {WEIGHTS} on the hub, and pickled weights are not opened: write its model and "
+                "tokeniser with transformers' save_pretrained into a folder, and give that folder."
+            ) from error
+        raise UserError(f"{kind.not_there(pretrained)} ({error})") from error
+    for file in kind.from_hub_if_there:
+        _is_there(get, file)
+    return config_file.parent
 
 
-def _is_there(get: Callable[[str], None], file: str) -> bool:
+class Absent(UserError):
+    """The error for a file that the hub does not have."""
+
+
+class NotCached(Absent):
+    """The error for a file that is not in the cache in huggingface_hub's offline mode."""
+
+
+def _fetch_from_hub(name: str, hub: str | None, file: str, revision: str = "main") -> Path:
+    """The path of a model's file in huggingface_hub's cache.
+
+    Raises UserError: Absent if the hub does not have it, NotCached if the hub may not be asked.
+    """
+    # Not at the top, since only the extra `import` installs it, and it takes most of a second to import.
+    from huggingface_hub import hf_hub_download
+    from huggingface_hub.errors import (
+        GatedRepoError,
+        HTTPError,
+        OfflineModeIsEnabled,
+        RemoteEntryNotFoundError,
+        RepositoryNotFoundError,
+    )
+
+    try:
+        return Path(hf_hub_download(name, file, revision=revision, endpoint=hub))
+    except RemoteEntryNotFoundError:
+        raise Absent(f"the hub has no file {file} of it") from None
+    except GatedRepoError:
+        raise UserError(f"its authors ask you to accept terms at {HUB}/{name}: do so, and set HF_TOKEN") from None
+    except RepositoryNotFoundError:
+        raise UserError("the hub has no model of this name: correct it, or set HF_TOKEN if it is private") from None
+    except (HTTPError, OSError, ValueError) as error:
+        cause = error.__cause__ or error
+        kind = NotCached if isinstance(cause, OfflineModeIsEnabled) else UserError
+        raise kind(" ".join(str(cause).split())) from error
+
+
+def _is_there(get: Callable[[str], object], file: str) -> bool:
     """Fetch a file, and return whether the hub has it."""
     with suppress(Absent):
         get(file)

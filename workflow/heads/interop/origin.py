@@ -35,7 +35,9 @@ class Origin:
     def about(self) -> dict[str, Any]:
         """Its name, licence and further facts."""
         licence = licence_of(self.folder / LICENCES[0])
-        return {"name": self.folder.resolve().name, "license": licence, **self.more}
+        # A model from the hub is a link in our cache, to a folder that has the name of a commit.
+        folder = self.folder if self.folder.is_symlink() else self.folder.resolve()
+        return {"name": folder.name, "license": licence, **self.more}
 
     def write(self, place: Path) -> None:
         """Write the description, licence and origin of the model into a subfolder of `place`."""

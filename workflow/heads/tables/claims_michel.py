@@ -8,12 +8,12 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from itertools import pairwise
-from math import comb, exp, lgamma, log, log1p
+from math import comb
 
 import numpy as np
 import pandas as pd
 
-from heads.base.bootstrap import MICHEL_SIGNIFICANT
+from heads.base.bootstrap import CONFIDENCE, MICHEL_SIGNIFICANT
 from heads.base.names import ACCURACY, BLEU, HEAD
 from heads.tables.michel import LEAST, with_unmasked
 from heads.tables.reading import Frames
@@ -24,12 +24,6 @@ NOTICEABLE = {BLEU: 0.25, ACCURACY: 1.0}
 
 EARLY_EPOCHS = 10
 """The epoch from which the paper's model keeps 85 to 90 % of its BLEU with 40 % of its heads masked (Fig 5)."""
-
-TAIL = 0.025
-"""The probability beyond each end of a 95 % interval."""
-
-NORMAL = 1.959964
-"""The same as a number of standard deviations from the mean of a normal distribution."""
 
 PAPERS_ORDER = "example"
 
@@ -42,11 +36,13 @@ def heads_that_matter(frames: Frames) -> Finding:
 
 def gains_among_them(frames: Frames) -> Finding:
     """Share of gains among significant changes of the score; chance: of as many gains if all were false alarms."""
+    from scipy.stats import binom  # takes a second to import
+
     encoder = _encoder(frames)
     significant = encoder[encoder["p_value"] < MICHEL_SIGNIFICANT]
     gains = int((significant["score_change"] > 0).sum())
     # p is two-sided, and swapping both sides turns a gain into an equal loss: half of all false alarms are gains.
-    return share(gains, len(significant), chance=tail(gains, len(encoder), MICHEL_SIGNIFICANT / 2))
+    return share(gains, len(significant), chance=float(binom.sf(gains - 1, len(encoder), MICHEL_SIGNIFICANT / 2)))
 
 
 def _encoder(frames: Frames) -> pd.DataFrame:
@@ -118,13 +114,14 @@ def source_needed_most(frames: Frames, masked: float) -> Finding:
 
 def correlation_across_domains(frames: Frames) -> Finding:
     """Pearson's r over all heads of the score changes on test and out of domain, with Fisher's interval."""
+    from scipy.stats import pearsonr
+
     both = frames["ablation.tsv"].merge(frames["ablation.out_of_domain.tsv"], on=[*HEAD], suffixes=("", "_other"))
     if len(both) <= 3:
         return NOT_MEASURED
-    r = float(both["score_change"].corr(both["score_change_other"]))
-    with np.errstate(divide="ignore"):
-        low, high = np.tanh(np.arctanh(r) + np.array([-1, 1]) * NORMAL / (len(both) - 3) ** 0.5)
-    return Finding(r, low=float(low), high=float(high))
+    found = pearsonr(both["score_change"], both["score_change_other"])
+    low, high = found.confidence_interval(CONFIDENCE)
+    return Finding(float(found.statistic), low=float(low), high=float(high))
 
 
 def kept_late(frames: Frames, masked: float) -> Finding:
@@ -195,27 +192,12 @@ def difference(one: Finding, other: Finding) -> Finding:
 
 def share(count: int, of: int, chance: float = UNKNOWN) -> Finding:
     """A share and its exact 95 % interval (Clopper and Pearson 1934), treated as draws from many heads or layers."""
+    from scipy.stats import binomtest
+
     if not of:
         return NOT_MEASURED
-    low = _solved(lambda p: tail(count, of, p)) if count else 0.0
-    high = 1 - _solved(lambda p: tail(of - count, of, p)) if count < of else 1.0
-    return Finding(count / of, low=low, high=high, chance=chance)
-
-
-def tail(count: int, of: int, p: float) -> float:
-    """The probability of at least `count` successes in `of` draws, each with probability p."""
-    # In logarithms: with thousands of test sentences the number of ways overflows a float.
-    ways = (lgamma(of + 1) - lgamma(k + 1) - lgamma(of - k + 1) for k in range(count, of + 1))
-    return sum(exp(log_ways + k * log(p) + (of - k) * log1p(-p)) for k, log_ways in enumerate(ways, count))
-
-
-def _solved(rising: Callable[[float], float]) -> float:
-    """The p between 0 and 1 at which a rising function reaches TAIL."""
-    low, high = 0.0, 1.0
-    for _ in range(50):
-        middle = (low + high) / 2
-        low, high = (middle, high) if rising(middle) < TAIL else (low, middle)
-    return (low + high) / 2
+    low, high = binomtest(count, of).proportion_ci(CONFIDENCE)
+    return Finding(count / of, low=float(low), high=float(high), chance=chance)
 
 
 MICHEL_CLAIMS: dict[str, Callable[[Frames], Finding]] = {
