@@ -13,7 +13,8 @@ from heads.analysis.ablation import gates_without, kept_alone, masked_alone
 from heads.config.analyses import TranslateSettings
 from heads.model.sublayers import Gates
 from heads.model.transformer import Transformer
-from heads.text.batches import Pairs, make_batch
+from heads.text.batches import Pairs
+from heads.text.packed import pack
 from heads.text.vocabulary import Tokens
 from heads.translation.beam_search import length_limit
 from heads.translation.drafts import Drafted, said_again
@@ -71,10 +72,9 @@ def test_a_draft_as_long_as_its_limit_falls_by_its_last_subword_too(
 
     def stood(drafts: list[list[int]]) -> list[bool]:
         sources = [pairs.source[number] for number in range(30)]
-        batch = make_batch(sources, [np.array(ids, np.int32) for ids in drafts])
+        batch = pack(sources, [np.array(ids, np.int32) for ids in drafts])
         with torch.inference_mode():
-            states = model(batch.source, batch.source_mask, batch.target_input)
-        kept: list[bool] = said_again(model, batch, states).tolist()
+            kept: list[bool] = said_again(model, batch, model.packed(batch)).tolist()
         return kept
 
     assert all(stood(said))
