@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+import numpy as np
 import pytest
 import torch
 
@@ -11,6 +12,7 @@ from heads.model.prefixes import Prefixes
 from heads.model.shape import full_heads
 from heads.model.sublayers import Pass, SelfAttention
 from heads.model.transformer import Transformer
+from heads.text.packed import pack
 
 SOURCE = torch.tensor([[7, 8, 9, 4, 2], [5, 6, 2, 0, 0]])
 MASK = SOURCE != 0
@@ -50,6 +52,21 @@ def test_states_are_those_of_a_pass_from_the_bottom(model: Transformer, room: in
             states = prefixes.decode(number, target, memory, mask, gates)
             assert torch.equal(states, model.decode(target, memory, mask, gates))
     assert torch.equal(prefixes.encode(0, SOURCE, MASK), model.encode(SOURCE, MASK))
+
+
+@torch.inference_mode()
+def test_states_without_padding_are_those_of_a_pass_from_the_bottom(model: Transformer) -> None:
+    draw = np.random.default_rng(3)
+    sides = [
+        [draw.integers(4, 11, length).astype(np.int32) for length in lengths] for lengths in ((4, 1, 6), (2, 5, 3))
+    ]
+    batch, prefixes = pack(*sides), Prefixes(model)
+    for masked in MASKED:
+        gates = gates_without(model, masked)
+        memory = prefixes.encode(0, batch.source, batch.source_spans, gates)
+        assert torch.equal(memory, model.encode(batch.source, batch.source_spans, gates))
+        states = prefixes.decode(0, batch.target_input, memory, batch.source_spans, gates, spans=batch.target_spans)
+        assert torch.equal(states, model.packed(batch, gates))
 
 
 @torch.inference_mode()

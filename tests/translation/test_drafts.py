@@ -13,7 +13,8 @@ from heads.analysis.ablation import gates_without, kept_alone, masked_alone
 from heads.config.analyses import TranslateSettings
 from heads.model.sublayers import Gates
 from heads.model.transformer import Transformer
-from heads.text.batches import Pairs, make_batch
+from heads.text.batches import Pairs
+from heads.text.packed import pack
 from heads.text.vocabulary import Tokens
 from heads.translation.beam_search import length_limit
 from heads.translation.drafts import Drafted, said_again
@@ -37,6 +38,14 @@ def searched(model: Transformer, pairs: Pairs, limit: int, gates: Gates | None) 
     return search_pairs(
         model, pairs, TranslateSettings(beam=1, length_penalty=0.0, batch_tokens=300, sentences=limit), CPU, gates
     )
+
+
+def stood(model: Transformer, pairs: Pairs, drafts: list[list[int]]) -> list[bool]:
+    """Whether each of these drafts of all sentences is found to be the translation."""
+    batch = pack([pairs.source[number] for number in range(30)], [np.array(ids, np.int32) for ids in drafts])
+    with torch.inference_mode():
+        kept: list[bool] = said_again(model, batch, model.packed(batch)).tolist()
+    return kept
 
 
 @pytest.mark.parametrize(("tokens", "limit"), [(1, 13), (40, 0), (1000, 0)])
@@ -69,17 +78,25 @@ def test_a_draft_as_long_as_its_limit_falls_by_its_last_subword_too(
     said = [ids for _, ids in sorted(searched(model, pairs, 0, None).items())]
     assert [len(ids) for ids in said] == [length_limit(int(length) + 1) - 1 for length in pairs.source.lengths]
 
-    def stood(drafts: list[list[int]]) -> list[bool]:
-        sources = [pairs.source[number] for number in range(30)]
-        batch = make_batch(sources, [np.array(ids, np.int32) for ids in drafts])
-        with torch.inference_mode():
-            states = model(batch.source, batch.source_mask, batch.target_input)
-        kept: list[bool] = said_again(model, batch, states).tolist()
-        return kept
+    assert all(stood(model, pairs, said))
+    others = [[*ids[:-1], 4 + (ids[-1] == 4)] for ids in said]
+    assert not any(stood(model, pairs, others)), "another last subword"
+    assert not any(stood(model, pairs, [ids[:-1] for ids in said])), "an end instead of the last subword"
 
-    assert all(stood(said))
-    assert not any(stood([[*ids[:-1], 4 + (ids[-1] == 4)] for ids in said])), "another last subword"
-    assert not any(stood([ids[:-1] for ids in said])), "an end instead of the last subword"
+
+def test_a_draft_falls_by_its_first_subword_and_by_its_last_and_an_empty_one_stands_where_nothing_is_said(
+    talker: Callable[..., Transformer], pairs: Pairs
+) -> None:
+    model = talker(eos=3.0, seed=2)
+    said = [ids for _, ids in sorted(searched(model, pairs, 0, None).items())]
+    assert {0, 1, 2} < {len(ids) for ids in said}
+    assert all(stood(model, pairs, said))
+    first, last = ([4 + (ids[place] == 4) if ids else 4 for ids in said] for place in (0, -1))
+    assert not any(stood(model, pairs, [[one, *ids[1:]] for one, ids in zip(first, said, strict=True)]))
+    assert not any(stood(model, pairs, [[*ids[:-1], one] for one, ids in zip(last, said, strict=True)]))
+    cut = [len(ids) == length_limit(int(n) + 1) - 1 for ids, n in zip(said, pairs.source.lengths, strict=True)]
+    assert stood(model, pairs, [[*ids, 4] for ids in said]) == cut, "a subword instead of the end, but for the limit"
+    assert stood(model, pairs, [[]] * 30) == [not ids for ids in said]
 
 
 def test_sentences_that_stay_are_not_searched_again_nor_read_again(

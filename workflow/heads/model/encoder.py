@@ -165,6 +165,22 @@ def to_attention(source_mask: Tensor) -> Tensor | None:
     return source_mask[:, None, None, :]
 
 
+def pass_over(
+    real: Tensor | Spans,
+    gates: Gates | None = None,
+    trace: Trace | None = None,
+    memory: Tensor | None = None,
+    spans: Spans | None = None,
+) -> Pass:
+    """A pass over source tokens or, with `memory`, over target tokens, which have `spans` if nothing is padded.
+
+    real: mask [B, S] of the source, or its spans.
+    """
+    if not isinstance(real, Spans):
+        return Pass(gates, trace, to_attention(real), memory)
+    return Pass(gates, trace, memory=memory, spans=real if memory is None else spans, memory_spans=real)
+
+
 def final_norm(shape: ModelShape) -> nn.Module:
     """The module after the last layer: a norm in a pre-norm model, else the identity."""
     return norm_of(shape) if shape.pre_norm else nn.Identity()
@@ -191,11 +207,8 @@ class Encoder(nn.Module):
         self, source: Tensor, real: Tensor | Spans, gates: Gates | None = None, trace: Trace | None = None
     ) -> Tensor:
         """Encode source ids [B, S] with mask [B, S] as states [B, S, D], or ids [N] with spans as states [N, D]."""
-        if isinstance(real, Spans):
-            states, seen = self.source_embedding(source, spans=real), Pass(gates, spans=real)
-        else:
-            states, seen = self.source_embedding(source), Pass(gates, trace, to_attention(real))
-        states = run_through(parts_of(self.encoder), states, seen)
+        states = self.source_embedding(source, spans=real if isinstance(real, Spans) else None)
+        states = run_through(parts_of(self.encoder), states, pass_over(real, gates, trace))
         if trace is not None:
             trace["encoder_norm.input"] = states
         normed: Tensor = self.encoder_norm(states)

@@ -5,13 +5,15 @@ once and cached. Letters of shapes as in `heads.model.encoder` and `heads.model.
 """
 
 from collections.abc import Callable
+from functools import partial
 
 from torch import Tensor, nn
 
-from heads.model.encoder import Encoder, to_attention
+from heads.model.encoder import Encoder, pass_over
 from heads.model.shape import Place
 from heads.model.sublayers import Gates, Pass, layers_of, run_through
 from heads.model.transformer import Transformer
+from heads.text.packed import Spans
 
 MOST_BYTES = 2**30
 """Limit on the size of all cached states; batches beyond it are run from the bottom every time."""
@@ -33,13 +35,17 @@ class Prefixes:
         """By stack and batch number: the states before each layer from the lowest on, and after the last."""
 
     def encode(
-        self, number: int, source: Tensor, source_mask: Tensor, gates: Gates | None = None, changed: Place | None = None
+        self,
+        number: int,
+        source: Tensor,
+        real: Tensor | Spans,
+        gates: Gates | None = None,
+        changed: Place | None = None,
     ) -> Tensor:
         """The same as `Encoder.encode`, with cached states where possible. number: of the batch."""
-        seen, first = Pass(gates, mask=to_attention(source_mask)), self._first("enc", gates, changed)
-        states = self._run(
-            ("enc", number), self.model.encoder, lambda: self.model.source_embedding(source), seen, first
-        )
+        first, spans = self._first("enc", gates, changed), real if isinstance(real, Spans) else None
+        embed = partial(self.model.source_embedding, source, spans=spans)
+        states = self._run(("enc", number), self.model.encoder, embed, pass_over(real, gates), first)
         normed: Tensor = self.model.encoder_norm(states)
         return normed
 
@@ -48,17 +54,19 @@ class Prefixes:
         number: int,
         target: Tensor,
         memory: Tensor,
-        source_mask: Tensor,
+        real: Tensor | Spans,
         gates: Gates | None = None,
         changed: Place | None = None,
+        spans: Spans | None = None,
     ) -> Tensor:
         """The same as `Transformer.decode`, with cached states where possible. memory: by `encode`."""
         model = self.model
         assert isinstance(model, Transformer)
-        seen, first = Pass(gates, mask=to_attention(source_mask), memory=memory), self._first("dec", gates, changed)
+        seen, first = pass_over(real, gates, memory=memory, spans=spans), self._first("dec", gates, changed)
         if self._first("enc", gates, changed) < len(model.encoder):
             first = ALL
-        states = self._run(("dec", number), model.decoder, lambda: model.target_embedding(target), seen, first)
+        embed = partial(model.target_embedding, target, spans=spans)
+        states = self._run(("dec", number), model.decoder, embed, seen, first)
         normed: Tensor = model.decoder_norm(states)
         return normed
 

@@ -12,12 +12,12 @@ from torch import Tensor
 
 from heads.model.attention import Trace
 from heads.model.distances import shared_distances
-from heads.model.encoder import Embedding, Encoder, TiedLinear, final_norm, to_attention
+from heads.model.encoder import Embedding, Encoder, TiedLinear, final_norm, pass_over, to_attention
 from heads.model.kept import ROOM, Kept
 from heads.model.linear import Linear
 from heads.model.shape import ModelShape
-from heads.model.sublayers import Gates, Pass, Step, parts_of, run_through, stack_of
-from heads.text.packed import Packed
+from heads.model.sublayers import Gates, Step, parts_of, run_through, stack_of
+from heads.text.packed import Packed, Spans
 
 
 @dataclass
@@ -104,13 +104,17 @@ class Transformer(Encoder):
         self,
         target: Tensor,
         memory: Tensor,
-        source_mask: Tensor,
+        real: Tensor | Spans,
         gates: Gates | None = None,
         trace: Trace | None = None,
+        spans: Spans | None = None,
     ) -> Tensor:
-        """Decode target ids [B, T], all at once, to states [B, T, D]; a position sees itself and earlier ones."""
-        seen = Pass(gates, trace, to_attention(source_mask), memory)
-        states = run_through(parts_of(self.decoder), self.target_embedding(target), seen)
+        """Decode target ids [B, T], all at once, to states [B, T, D]; a position sees itself and earlier ones.
+
+        real: of the source, as in `encode`. spans: of the target if nothing is padded; ids are [N], states [N, D].
+        """
+        states = self.target_embedding(target, spans=spans)
+        states = run_through(parts_of(self.decoder), states, pass_over(real, gates, trace, memory, spans))
         if trace is not None:
             trace["decoder_norm.input"] = states
         normed: Tensor = self.decoder_norm(states)
@@ -119,10 +123,7 @@ class Transformer(Encoder):
     def packed(self, batch: Packed, gates: Gates | None = None) -> Tensor:
         """Decoder states [N, D] at all target subwords of a batch without padding."""
         memory = self.encode(batch.source, batch.source_spans, gates)
-        seen = Pass(gates, memory=memory, spans=batch.target_spans, memory_spans=batch.source_spans)
-        states = self.target_embedding(batch.target_input, spans=batch.target_spans)
-        normed: Tensor = self.decoder_norm(run_through(parts_of(self.decoder), states, seen))
-        return normed
+        return self.decode(batch.target_input, memory, batch.source_spans, gates, spans=batch.target_spans)
 
     def start_cache(self, memory: Tensor, source_mask: Tensor, hypotheses: int = 1) -> DecoderCache:
         """An empty cache for decoding from `memory` [B, S, D] token by token, with N hypotheses per sentence."""

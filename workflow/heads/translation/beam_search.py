@@ -48,9 +48,9 @@ def length_limit(source_length: int) -> int:
     return 2 * source_length + 10
 
 
-def limits_of(model: Transformer, source_mask: Tensor) -> list[int]:
-    """Length limit of each source sentence [B, S], capped by the number of positions if the model has learnt them."""
-    return [min(length_limit(length), model.shape.longest) for length in source_mask.sum(1).tolist()]
+def limits_of(model: Transformer, lengths: Tensor) -> list[int]:
+    """Limit for each of these source lengths [B], capped by the number of positions if the model has learnt them."""
+    return [min(length_limit(length), model.shape.longest) for length in lengths.tolist()]
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +106,7 @@ def beam_search(
     A beam of one is greedy search, which stops at the first EOS whatever the length penalty. candidates: the subwords
     to choose from; for a model that can begin with any of them.
     """
-    device, count, limits = source.device, source.shape[0], limits_of(model, source_mask)
+    device, count, limits = source.device, source.shape[0], limits_of(model, source_mask.sum(1))
     length_penalty = length_penalty if beam > 1 else 0.0
     cache = model.start_cache(model.encode(source, source_mask, gates), source_mask, beam)
     search = _Search(

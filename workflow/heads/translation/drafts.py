@@ -15,12 +15,13 @@ from heads.config.analyses import TranslateSettings
 from heads.model.prefixes import Prefixes
 from heads.model.sublayers import Gates
 from heads.model.transformer import Transformer
-from heads.text.batches import Batch, Pairs, batched, make_batch
+from heads.text.batches import Pairs, batched
+from heads.text.packed import Packed, pack
 from heads.translation.beam_search import limits_of, never_said
 from heads.translation.scoring import search_pairs
 
 VERIFIED_TOKENS = 1000
-"""Source tokens per batch of drafts to verify; few, so that little of it is padding."""
+"""Source tokens per batch of drafts to verify; the logits at all subwords of one are in memory at once."""
 
 
 class Drafted:
@@ -33,7 +34,7 @@ class Drafted:
         self.model, self.settings, self.device = model, settings, device
         self.pairs = pairs.only(pairs.index[: settings.sentences or None])
         self.drafts: dict[int, list[int]] = {}
-        self.batches: list[tuple[list[int], Batch]] = []
+        self.batches: list[tuple[list[int], Packed]] = []
         """Sentence numbers, with a batch of their sources and drafts."""
         self.prefixes = Prefixes(model)
 
@@ -46,14 +47,15 @@ class Drafted:
             return self.drafts
         changed: list[int] = []
         for place, (numbers, batch) in enumerate(self.batches):
-            memory = self.prefixes.encode(place, batch.source, batch.source_mask, gates)
-            states = self.prefixes.decode(place, batch.target_input, memory, batch.source_mask, gates)
+            spans, own = batch.source_spans, batch.target_spans
+            memory = self.prefixes.encode(place, batch.source, spans, gates)
+            states = self.prefixes.decode(place, batch.target_input, memory, spans, gates, spans=own)
             same = said_again(self.model, batch, states).tolist()
             changed += [number for number, kept in zip(numbers, same, strict=True) if not kept]
         again = self.pairs.only(sorted(changed))
         return self.drafts | search_pairs(self.model, again, self.settings, self.device, gates)
 
-    def _batches(self) -> Iterator[tuple[list[int], Batch]]:
+    def _batches(self) -> Iterator[tuple[list[int], Packed]]:
         drafts = {number: np.array(ids, np.int32) for number, ids in self.drafts.items()}
         sources = self.pairs.source
         order = sorted(drafts, key=lambda number: (len(drafts[number]), sources.lengths[number]))
@@ -61,20 +63,19 @@ class Drafted:
         for number, draft in drafts.items():
             widths[number] = max(widths[number], len(draft))
         for members in batched(np.array(order), sources.lengths, VERIFIED_TOKENS, widths):
-            batch = make_batch([sources[i] for i in members], [drafts[i] for i in members])
+            batch = pack([sources[i] for i in members], [drafts[i] for i in members])
             yield members.tolist(), batch.to(self.device)
 
 
 @torch.inference_mode()
-def said_again(model: Transformer, batch: Batch, states: Tensor) -> Tensor:
-    """Whether greedy search gives each sentence's target [B]. states: those of the decoder at the target [B, T, D]."""
-    logits = model.projection(states[batch.target_mask]).float()
+def said_again(model: Transformer, batch: Packed, states: Tensor) -> Tensor:
+    """Whether greedy search gives each sentence's target [B]. states: those of the decoder at the target [N, D]."""
+    logits, spans = model.projection(states).float(), batch.target_spans
     logits[:, never_said(model.shape)] = -torch.inf
-    same = torch.ones_like(batch.target_mask)
-    same[batch.target_mask] = logits.argmax(-1) == batch.target_output[batch.target_mask]
+    same = logits.argmax(-1) == batch.target_output
     if model.shape.first_subword:
-        same[:, 0] = True
+        same |= spans.places == 0
     # At its limit a search ends, whatever is most probable.
-    limits = torch.tensor(limits_of(model, batch.source_mask), device=same.device)
-    same |= torch.arange(same.shape[1], device=same.device) >= limits[:, None] - 1
-    return same.all(1)
+    limits = torch.tensor(limits_of(model, batch.source_spans.starts.diff()), device=same.device)
+    same |= spans.places >= limits[spans.sentences] - 1
+    return torch.stack([sentence.all() for sentence in same.split(spans.starts.diff().tolist())])
