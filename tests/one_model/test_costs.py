@@ -16,6 +16,7 @@ from heads.interop.bundle import saved_bundle
 from heads.interop.export import export
 from heads.model.encoder import Encoder
 from heads.model.folder import load_folder, load_model, save_folder
+from heads.one_model import costs as costs_module
 from heads.one_model import surgery as surgery_module
 from heads.one_model.costs import Costs, timed_in_ctranslate2, weights_in
 from heads.one_model.surgery import Surgery
@@ -105,6 +106,20 @@ def test_the_time_of_a_head_or_unit_is_what_is_saved_without_it(
     assert {kind: costs.time((kind, 0)) for kind in KINDS} == {
         kind: pytest.approx(each / whole) for kind, each in TIMES.items()
     }
+
+
+def test_speed_is_that_of_the_fastest_rounds_and_its_interval_leaves_out_the_first(
+    place: Workplace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    costs, asked = surgery_of(place, faster=1.5).costs, []
+
+    def seconds(work: Mapping[str, object], number: int, _clock: object) -> dict[str, list[float]]:
+        asked.append((list(work), number))
+        return {"the original model": [90.0, 4.0, 9.0, 6.0], "small": [1.0, 2.0, 3.0, 4.0]}
+
+    monkeypatch.setattr(costs_module, "rounds", seconds)
+    assert costs.speeds({"small": costs.model}, repeats=3) == {"small": (4.0, 1.5, 3.0)}
+    assert asked == [(["the original model", "small"], 4)]
 
 
 @pytest.mark.parametrize("slower_than_expected", [1.0, 1.15])

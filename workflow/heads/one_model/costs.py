@@ -34,7 +34,7 @@ OF_WEIGHTS = (".safetensors", ".bin", ".onnx", ".data", ".npz")
 SPEED = SpeedSettings(batch_sizes=(1, 16), sentences=1, repeats=5, beam=1, length_penalty=0.0)
 """Costs are those in batches of the largest size."""
 ORIGINAL = "the original model"
-SENTENCES = {1: 8, 16: 48}
+SENTENCES = {1: 8, 16: 32}
 """How many sentences are translated, in batches of each size."""
 
 
@@ -131,13 +131,13 @@ class Costs:
         repeats: int = SPEED.repeats,
         against: tuple[Workplace, Encoder] | None = None,
     ) -> dict[str, tuple[float, float, float]]:
-        """How many times as fast as the original model each of others is, and the least and most of all rounds.
+        """How many times as fast as the original model each of others is, and the least and most of the repeats.
 
         It is the ratio of the fastest rounds, which another process on the machine slowed least.
 
-        size: sentences at once. repeats: rounds. against: another model in place of the original one, with its folder.
-        All with the same subwords translate to the same lengths, in CTranslate2 if that is the format, or else in our
-        own search.
+        size: sentences at once. repeats: rounds after a first one, in which all is new. against: another model in
+        place of the original one, with its folder. All with the same subwords translate to the same lengths, in
+        CTranslate2 if that is the format, or else in our own search.
         """
         if not models:
             return {}
@@ -148,13 +148,11 @@ class Costs:
             work = {ORIGINAL: self.translating(*first, theirs, Path(folder) / "original")}
             for number, (name, model) in enumerate(models.items()):
                 work[name] = self.translating(self.place, model, own, Path(folder) / str(number))
-            for translate in work.values():
-                translate()
             clock = process_time if self.device.type == "cpu" else clock_of(self.device)
-            seconds = rounds(work, repeats, clock)
+            seconds = rounds(work, 1 + repeats, clock)
         found = {}
         for name in models:
-            ratios = [slow / fast for slow, fast in zip(seconds[ORIGINAL], seconds[name], strict=True)]
+            _, *ratios = (slow / fast for slow, fast in zip(seconds[ORIGINAL], seconds[name], strict=True))
             found[name] = min(seconds[ORIGINAL]) / min(seconds[name]), min(ratios), max(ratios)
         return found
 

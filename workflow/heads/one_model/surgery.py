@@ -168,7 +168,7 @@ class Surgery:
             budgets += [self.of_units(round(share * sum(units) / len(units)))] if units else []
             if numbers := picked(self.rungs, budgets, self.together):
                 models[str(share)] = self.of_numbers(numbers)
-        speeds, losses = self.costs.speeds(models, repeats=2), self.lost(models)
+        speeds, losses = self.costs.speeds(models, repeats=1), self.lost(models)
         for name, model in models.items():
             own = [number for kind in FEEDFORWARDS if kind in self.wish.kinds for number in model.shape.units(kind)]
             counts = [f"{len(model.shape.heads(self.wish.kinds))} heads"] if heads else []

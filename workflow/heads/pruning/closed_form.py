@@ -31,6 +31,8 @@ Kept = Mapping[Place, Sequence[int]]
 """The heads or units that sub-layers keep, by their places among those that are there; all others keep all."""
 BATCH_TOKENS = 2048
 """Source subwords of a text that are read, and compared, at once."""
+STRIP = 256
+"""Rows of a Gram matrix that are summed at once, from the diagonal on."""
 SHARES = 8
 """A feed-forward network keeps at least one of so many units."""
 MEASURED = (1, 2, 3, 4, 6)
@@ -69,7 +71,9 @@ def gram_matrices(model: Encoder, batches: Iterable[Batch], kinds: Collection[st
             rows = given[0][real[place[0].partition("_")[0]]].double()
             if output.bias is not None:
                 rows = torch.cat([rows, rows.new_ones(len(rows), 1)], 1)
-            grams[place] = rows.T @ rows + grams.get(place, 0)
+            if place not in grams:
+                grams[place] = rows.new_zeros(rows.shape[1], rows.shape[1])
+            add_products(grams[place], rows)
 
         return output.register_forward_pre_hook(add)
 
@@ -81,7 +85,13 @@ def gram_matrices(model: Encoder, batches: Iterable[Batch], kinds: Collection[st
     finally:
         for handle in handles:
             handle.remove()
-    return {place: gram.cpu() for place, gram in grams.items()}
+    return {place: (gram.triu() + gram.triu(1).T).cpu() for place, gram in grams.items()}
+
+
+def add_products(gram: Tensor, rows: Tensor) -> None:
+    """Add the sum of h h' over the rows h of [N, C] to [C, C], on and above the diagonal: as many again equal these."""
+    for first in range(0, len(gram), STRIP):
+        gram[first : first + STRIP, first:].addmm_(rows[:, first : first + STRIP].T, rows[:, first:])
 
 
 def output_maps(model: Encoder, grams: Mapping[Place, Tensor]) -> dict[Place, OutputMap]:

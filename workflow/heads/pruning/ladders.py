@@ -18,7 +18,7 @@ from heads.pruning.surgeon import OutputMap
 from heads.text.batches import Batch
 
 COLUMNS = (*HEAD, "last", "divergence")
-ROWS = 256
+ROWS = 64
 """The number of answers whose distributions are in memory at once."""
 LIKELIEST = 64
 """The probabilities of each distribution that are kept apart; all others are taken together."""
@@ -71,8 +71,9 @@ class HeldOut:
 
     def chances(self, states: Tensor) -> Tensor:
         """The probabilities [N, V] of the answers that follow from some states [N, D]."""
-        found: Tensor = self.model.projection(states).softmax(-1)
-        return found
+        logits: Tensor = self.model.projection(states)
+        # In their place, as new memory costs time.
+        return torch.softmax(logits, -1, out=logits)
 
     @torch.no_grad()
     def states(self, number: int, batch: Batch, changed: Place | None) -> Tensor:

@@ -86,25 +86,36 @@ def order_of_removal(what: OutputMap, fewest: int = 0) -> tuple[list[int], list[
 def cheapest(what: OutputMap, left: Sequence[int], number: int) -> Iterator[tuple[int, float]]:
     """From the groups that are left, so many to remove one after the other, and the squared error that each adds.
 
-    The inverse without the groups that went is G^-1 - A B, and only the blocks and columns needed are computed.
+    Without those that went, the inverse is G^-1 - A B and the weights are W - A V. Only what is needed of these is
+    computed: blocks, columns and rows; of each group's weights w, the products w w' are kept up to date.
     """
     places, factor = what.inputs(left), factor_of(what, left)
     inverse, weight = torch.cholesky_inverse(factor), refitted_by(what, places, factor)
-    own = torch.arange(len(left) * what.size).view(len(left), what.size)
-    blocks = inverse[own[:, :, None], own[:, None]]
-    gone = torch.zeros(len(left), dtype=torch.bool)
-    a, b = inverse.new_zeros(len(inverse), number * what.size), inverse.new_zeros(number * what.size, len(inverse))
-    for removed in range(0, number * what.size, what.size):
-        grouped = weight[: own.numel()].view(*own.shape, -1)
-        solved = solve_blocks(blocks, grouped @ grouped.mT, gone)
-        costs = solved.diagonal(dim1=1, dim2=2).sum(1).masked_fill(gone, torch.inf)
+    groups, size = len(left), what.size
+    own = torch.arange(groups * size).view(groups, size)
+
+    def by_group(rows: Tensor) -> Tensor:
+        """The rows [C, X] of each group [n, e, X]."""
+        return rows[: own.numel()].reshape(groups, size, -1)
+
+    blocks, squares = inverse[own[:, :, None], own[:, None]], by_group(weight) @ by_group(weight).mT
+    gone = torch.zeros(groups, dtype=torch.bool)
+    a, b = inverse.new_zeros(len(inverse), number * size), inverse.new_zeros(number * size, len(inverse))
+    v = weight.new_zeros(number * size, weight.shape[1])
+    for removed in range(0, number * size, size):
+        costs = solve_blocks(blocks, squares, gone).diagonal(dim1=1, dim2=2).sum(1).masked_fill(gone, torch.inf)
         group = int(costs.argmin())
         yield left[group], float(costs[group])
-        columns = inverse[:, own[group]] - a[:, :removed] @ b[:removed, own[group]]
-        change = torch.linalg.solve(columns[own[group]], columns.T)
-        weight -= columns @ torch.linalg.solve(columns[own[group]], grouped[group])
-        blocks -= columns[own] @ change[:, own].transpose(0, 1)
-        a[:, removed : removed + what.size], b[removed : removed + what.size] = columns, change
+        mine, new, before = own[group], slice(removed, removed + size), a[:, :removed]
+        columns = inverse[:, mine] - before @ b[:removed, mine]
+        rows = weight[mine] - before[mine] @ v[:removed]
+        b[new], v[new] = torch.linalg.solve(columns[mine], columns.T), torch.linalg.solve(columns[mine], rows)
+        along = weight @ v[new].T - before @ (v[:removed] @ v[new].T)
+        moved = by_group(columns)
+        crossed = by_group(along) @ moved.mT
+        squares += moved @ (v[new] @ v[new].T) @ moved.mT - crossed - crossed.mT
+        blocks -= moved @ by_group(b[new].T).mT
+        a[:, new] = columns
         gone[group] = True
 
 
