@@ -182,7 +182,7 @@ def test_rows_without_a_subword_are_never_written_but_count_in_every_probability
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("padded", ["marian", "m2m100", "bart"], indirect=True)
+@pytest.mark.parametrize("padded", ["marian", "bart"], indirect=True)
 def test_the_scripts_of_exports_split_texts_and_write_as_we_do(padded: Padded, tmp_path: Path) -> None:
     ours = load_folder(padded.place / "ours")
     known = load_vocabularies(padded.place / "ours", ours)

@@ -167,6 +167,7 @@ def test_ctranslate2_gives_every_subword_our_probability_and_its_page_tells_how_
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("imported", ["marian", "nllb", "bart", "mbart"], indirect=True)
 def test_graphs_give_every_subword_our_probability_and_their_script_translates_as_we_do(
     imported: tuple[str, Path], tmp_path: Path
 ) -> None:

@@ -97,7 +97,7 @@ def test_probabilities_are_those_of_transformers(pair: Both) -> None:
 
 
 LONG = [(4, 2.0, NEVER), (2, 2.0, False), (4, 2.0, True)]
-"""Searches in which only Marian's translations, whose end is forced, are sure to end."""
+"""Searches for Marian alone, whose translations are forced to end: others need not."""
 
 
 @torch.inference_mode()
@@ -118,6 +118,8 @@ def test_the_search_finds_what_transformers_finds(
     begins, lengths = ours.shape.first_subword, list[int]()
     start, end = target.rows[BOS], target.rows[EOS]
     marian = target.rows[PAD] == start
+    if not marian and (beam, alpha, early_stopping) in LONG:
+        return
     nameless = [[row] for row in target.rows[len(target.rows) - target.nameless :]]
     assert bool(nameless) != marian
     for ids in drawn([3, 5, 8, 2, 6, 4, *([] if marian else [7, 9, 5, 3])], len(source.rows), 5):
@@ -143,7 +145,7 @@ def test_the_search_finds_what_transformers_finds(
             lengths.append(len(found))
     if marian:
         assert len(lengths) == 6 and len({*lengths}) > 1
-    elif (beam, alpha, early_stopping) not in LONG:
+    else:
         assert lengths and (beam > 1 or max(lengths) > 2)
 
 
