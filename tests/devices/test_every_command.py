@@ -34,7 +34,7 @@ NOT_OF_DEVICES = {
     "max_subwords",
 }
 """Flags for people that change only what is read before the model runs, or written after it."""
-QUICK = ("baseline", "gates", "pruned", "score", "importance", "ablation of labels", "translate by a shortlist")
+QUICK = ("baseline", "gates", "lrp", "score", "importance", "ablation of labels", "translate by a shortlist")
 pytestmark = pytest.mark.filterwarnings("ignore:Initializing zero-element tensors")
 
 
