@@ -1,9 +1,11 @@
 """A separate checkout for workflow tests: the files of a clone, with Snakemake run in them as a user would."""
 
+import json
 import os
 import shutil
 import signal
 import subprocess
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +23,15 @@ def documents() -> str:
 
 
 def configuration(folder: Path = ROOT) -> dict[str, Any]:
-    """All settings of a checkout."""
-    return settings.configuration(folder)
+    """All settings of a checkout, which a test may change."""
+    content: dict[str, Any] = json.loads(_own() if folder == ROOT else json.dumps(settings.configuration(folder)))
+    return content
+
+
+@cache
+def _own() -> str:
+    """The settings of this one, read once; as text, no objects are shared through YAML anchors."""
+    return json.dumps(settings.configuration(ROOT))
 
 
 PARTS = ("Snakefile", "config.yaml", "config", "workflow", "profiles", "envs")

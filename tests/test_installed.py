@@ -13,6 +13,8 @@ from heads.interop.export import export
 from heads.model.shape import shape_of
 from model_folders import SOURCE, write_experiment
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:

@@ -45,6 +45,7 @@ def table(path: Path) -> dict[str, dict[str, str]]:
     return {next(iter(row.values())): row for row in read_tsv(path)}
 
 
+@pytest.mark.slow
 def test_what_a_gpu_is_and_how_fast_it_trains_and_translates_is_told_with_a_peer_beside_it(
     tmp_path: Path, script: Callable[..., int], capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -32,6 +32,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 README_RUNS = re.findall(r"^(heads|python benchmarks/exported.py) (.*opus.*)$", documents(), re.MULTILINE)
 
 
+@pytest.mark.slow
 def test_what_the_readme_does_with_a_model_of_others_can_be_done(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

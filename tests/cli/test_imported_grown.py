@@ -67,6 +67,7 @@ class Theirs:
         return dict.fromkeys(self.kinds, (2, 3))
 
 
+@pytest.mark.slow
 def test_the_command_trains_new_self_attention_at_a_rate_of_its_own_and_keeps_all_else(tmp_path: Path) -> None:
     models = {}
     for name, decoder, updates in (("old", "", 0), ("grown", "self_attention", UPDATES)):

@@ -81,6 +81,7 @@ def test_of_an_imported_model_its_stage_says_it() -> None:
     check_target(experiment(pretrained="opus"), "all", Target.parse("keep-145"))
 
 
+@pytest.mark.slow
 def test_snakemake_tells_it_while_it_plans(tmp_path: Path) -> None:
     folder = checkout(tmp_path)
     for run in ("gates/all/keep-13", "penalty_gates/enc_self/keep-5", "selected/all/lrp-13"):

@@ -18,6 +18,7 @@ from heads.__main__ import FOR_PEOPLE, command
 from heads.base.files import write_text
 from heads.config.trainings import ParserSettings
 from known_experiment import command as call
+from slow_ones import slow_but
 
 Made = Callable[[str], Path]
 Places = Callable[[str], Place]
@@ -33,6 +34,7 @@ NOT_OF_DEVICES = {
     "max_subwords",
 }
 """Flags for people that change only what is read before the model runs, or written after it."""
+QUICK = ("baseline", "gates", "lrp", "score", "importance", "ablation of labels", "translate by a shortlist")
 pytestmark = pytest.mark.filterwarnings("ignore:Initializing zero-element tensors")
 
 
@@ -66,7 +68,7 @@ def on_cpu(place: Places, small_measures: None, monkeypatch: pytest.MonkeyPatch)
     return made
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", slow_but(QUICK, CASES))
 def test_a_command_writes_what_it_writes_on_the_cpu(
     name: str, on_cpu: Made, place: Places, gpu: torch.device, tmp_path: Path
 ) -> None:

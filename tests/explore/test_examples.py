@@ -34,6 +34,7 @@ def said_on(page: Page) -> str:
     return " ".join(part for part in parts if isinstance(part, str))
 
 
+@pytest.mark.slow
 @needs_browser
 def test_nothing_that_is_said_of_a_classifier_is_about_translations(opened: Opened) -> None:
     page = opened(BARE)
@@ -51,6 +52,7 @@ def test_nothing_that_is_said_of_a_classifier_is_about_translations(opened: Open
     assert "BLEU" in said_on(opened()), "what is read here would show it"
 
 
+@pytest.mark.slow
 @needs_browser
 def test_what_a_classifier_costs_is_told_in_points_of_accuracy(
     made: Explored, data: dict[str, Any], opened: Opened
@@ -71,6 +73,7 @@ def test_what_a_classifier_costs_is_told_in_points_of_accuracy(
     assert "7 claims of Michel et al. 2019, BERT, tried" in page.inner_text("#claims-lead")
 
 
+@pytest.mark.slow
 @needs_browser
 @pytest.mark.parametrize("run", ["baseline/seed-1", PRUNED])
 def test_an_example_shows_its_map_its_label_and_the_one_that_is_told(made: Explored, opened: Opened, run: str) -> None:
@@ -100,6 +103,7 @@ def test_an_example_shows_its_map_its_label_and_the_one_that_is_told(made: Explo
     assert ("Both give the same label." in page.inner_text("#translations")) == (run == PRUNED)
 
 
+@pytest.mark.slow
 @needs_browser
 def test_a_classifier_has_one_grid_round_which_arrow_keys_walk_and_its_gates_have_one_too(opened: Opened) -> None:
     page = opened(f"{BARE}&head=enc_self.1.3")
@@ -113,6 +117,7 @@ def test_a_classifier_has_one_grid_round_which_arrow_keys_walk_and_its_gates_hav
     assert walked == ["enc_self.1.0", "enc_self.0.0", "enc_self.0.3"]
 
 
+@pytest.mark.slow
 @needs_browser
 def test_a_classifier_and_a_translator_take_turns_on_one_page_and_it_fits_a_small_window(opened: Opened) -> None:
     page = opened("", NARROW)

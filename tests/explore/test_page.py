@@ -37,7 +37,7 @@ from heads.explore.needs import EXPLORED
 from heads.explore.page import page as page_of
 from heads.pruning.gates import is_open, probability_one, probability_open
 
-pytestmark = needs_browser
+pytestmark = [pytest.mark.slow, needs_browser]
 BYTE = 0.5 / 255 + 5e-5
 """Largest error of a shown weight: half a step of a byte, plus rounding to four decimals."""
 

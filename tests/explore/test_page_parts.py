@@ -12,7 +12,7 @@ from explored_page import NARROW, ONE, SEVERAL, Explored, Opened, data_of, head_
 from heads.base.files import read_tsv
 from heads.explore.page import page
 
-pytestmark = needs_browser
+pytestmark = [pytest.mark.slow, needs_browser]
 
 
 def aligned(made: Explored, experiment: str) -> dict[str, dict[str, str]]:

@@ -148,6 +148,7 @@ def test_snakemake_says_it_before_the_first_job_and_of_what_is_asked_for_alone(t
     assert planned(folder, "results/tiny/bpe/source.model")[0] == 0, "another corpus was asked for"
 
 
+@pytest.mark.slow
 def test_text_that_was_made_of_files_which_are_gone_is_still_used(tmp_path: Path) -> None:
     folder = mine(tmp_path)
     words = ("results/corpora/mine/train.source.txt", TREES, "--cores", "1", "--configfile", str(TINY), "mine.yaml")
@@ -161,6 +162,7 @@ def test_text_that_was_made_of_files_which_are_gone_is_still_used(tmp_path: Path
     assert not re.search("^(corpus|trees) +1$", said, re.MULTILINE)
 
 
+@pytest.mark.slow
 def test_text_may_be_what_a_rule_makes_of_another_corpus(tmp_path: Path) -> None:
     tiny = {side: f"results/corpora/tiny/train.{side}.txt" for side in SIDES}
     parts = {split: [{side: f"data/{split}.{side}" for side in SIDES}] for split in ("dev", "test")}

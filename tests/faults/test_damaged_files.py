@@ -102,6 +102,7 @@ def test_a_sentencepiece_model_is_nothing_without_its_checksum(copied: Path, gon
         Vocabulary(copied / "source.model")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("share", [0.001, 0.7])
 @pytest.mark.parametrize("name", ["state", "snapshot-00000009"])
 @pytest.mark.parametrize("flip", [False, True])
@@ -122,6 +123,7 @@ def test_a_training_whose_state_or_snapshot_is_damaged_says_so_and_starts_over_t
     same(undisturbed, tmp_path / "run")
 
 
+@pytest.mark.slow
 def test_a_training_names_the_damaged_file_that_it_reads(results: Path, tmp_path: Path) -> None:
     copy = shutil.copytree(results, tmp_path / "results")
     words = training_words("baseline", copy, tmp_path / "run")

@@ -14,6 +14,8 @@ from workshop import PATIENCE_SECONDS, Command, Fault, gates_words, training_wor
 
 from heads.base.files import read_jsonl
 
+pytestmark = pytest.mark.slow
+
 MEANS = {"loss": 0, "source_tokens_per_second": 0}
 
 

@@ -40,6 +40,7 @@ def test_lambdas_and_budgets_at_their_ends_train_to_finite_weights_and_the_heads
     assert last < first if target == "lam-1000000000" else last > 0
 
 
+@pytest.mark.slow
 def test_a_model_without_any_head_is_pruned_and_translates(results: Path, undisturbed: Path, tmp_path: Path) -> None:
     experiment = tmp_path / "results/tiny"
     shutil.copytree(results / "tiny/bpe", experiment / "bpe")
@@ -142,6 +143,7 @@ def test_a_vocabulary_larger_than_the_corpus_allows_ends_in_one_sentence(
     assert not list(tmp_path.glob("bpe/*"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tokens", [3, 10_000])
 def test_a_corpus_of_one_sentence_is_trained_on_and_a_dev_line_of_ten_thousand_tokens_is_left_out(
     results: Path, tmp_path: Path, tokens: int
@@ -169,6 +171,7 @@ def test_a_training_line_of_ten_thousand_tokens_is_cleaned_away_or_left_out_and_
     assert "1 training pairs are longer than max_subwords and are left out" in trained(results, tmp_path)
 
 
+@pytest.mark.slow
 def test_a_line_of_ten_thousand_tokens_is_translated_in_parts(results: Path, undisturbed: Path, tmp_path: Path) -> None:
     run = tmp_path / "tiny/baseline/seed-1"
     shutil.copytree(undisturbed, run)

@@ -209,6 +209,7 @@ def test_every_value_in_a_command_of_a_rule_is_quoted_or_one_of_a_closed_list() 
     assert not found
 
 
+@pytest.mark.slow
 def test_names_and_values_full_of_shell_come_through_a_run_as_they_are(tmp_path: Path) -> None:
     folder = tmp_path / "$(touch pwned); `touch pwned` & é ж"
     folder.mkdir()
@@ -232,6 +233,7 @@ def test_names_and_values_full_of_shell_come_through_a_run_as_they_are(tmp_path:
 MARKUP = "</script><script>alert('pwned')</script><img src=x onerror=alert('pwned')>"
 
 
+@pytest.mark.slow
 def test_the_report_shows_markup_in_results_and_settings_as_text(tmp_path: Path) -> None:
     folder = checkout(tmp_path)
     table, trees = "results/tables/table_parser.tsv", "results/tiny/parser/stanza.conllu"

@@ -20,6 +20,8 @@ from checkouts import checkout
 from heads.base.files import write_text
 from warm_python import warm_python
 
+pytestmark = pytest.mark.slow
+
 RUN = "results/tiny/baseline/seed-1"
 MODEL = f"{RUN}/model.safetensors"
 SUBWORDS = ("results/tiny/bpe/source.model", "results/tiny/bpe/dev.source.safetensors")

@@ -26,6 +26,7 @@ from heads.model.folder import save_folder as save_ours
 from marian_files import small_file
 from marian_models import SENTENCES, changed, save_marian, save_tokeniser, segmenter
 from model_folders import Experiment
+from slow_ones import slow_but
 from small_server import serving_hub
 
 READERS = {family.format.name: family.read for family in families.FAMILIES}
@@ -350,7 +351,7 @@ def test_a_pointer_in_a_folder_of_ours_is_named(experiment: Experiment, tmp_path
         (folder / name).write_bytes(content)
 
 
-@pytest.mark.parametrize("form", ["huggingface", "onnx"])
+@pytest.mark.parametrize("form", slow_but(["huggingface"], ["huggingface", "onnx"]))
 def test_a_model_whose_own_outputs_are_no_numbers_is_not_called_a_fault_of_ours(
     good: Path, tmp_path: Path, form: str, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -82,6 +82,7 @@ def imported(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_the_model_translates_as_its_engine_does(imported: Path) -> None:
     lines = english()
     assert len(lines) >= 20 and alike(ours(imported, lines), theirs(place_of("firefox/en-pt"), lines)) >= SHARE
@@ -110,11 +111,13 @@ def test_plain_numbers_are_those_of_the_model_under_marians_names(imported: Path
     assert all(np.array_equal(plain[name], numbers) for name, numbers in wanted.items())
 
 
+@pytest.mark.slow
 def test_it_goes_to_onnx_whatever_subwords_it_is_tried_on(imported: Path, tmp_path: Path) -> None:
     difference = export(imported, tmp_path / "onnx", "onnx")
     assert difference is not None and difference < 0.0005
 
 
+@pytest.mark.slow
 def test_pruned_its_engine_translates_with_it_as_we_do(imported: Path, tmp_path: Path) -> None:
     model, lines = load_folder(imported), english()
     stays = [[(layer + head) % 3 > 0 for head in range(8)] for layer in range(6)]

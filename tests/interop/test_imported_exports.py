@@ -38,6 +38,7 @@ from heads.translation.beam_search import NEVER, length_limit
 from heads.translation.model_folder import load_vocabularies
 from marian_models import CUT, save_marian, save_tokeniser, transformers
 from model_folders import OPEN, SOURCE, Experiment, found_by, output_of, post_norm
+from slow_ones import slow_but
 
 KINDS: dict[str, dict[str, Any]] = {
     "marian": {},
@@ -54,7 +55,7 @@ PREFIX = ">>deu<<"
 """What the Marians' source sentences begin with."""
 
 
-@pytest.fixture(scope="module", params=KINDS)
+@pytest.fixture(scope="module", params=slow_but(("marian", "mbart"), KINDS))
 def imported(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
     """The family, and the folder of an imported model that was pruned unevenly and, but for Marian, fine-tuned."""
     folder, family = tmp_path_factory.mktemp("imported"), request.param.partition(",")[0]
@@ -140,6 +141,7 @@ def test_it_comes_in_again_from_there_as_it_was(imported: tuple[str, Path], tmp_
     assert known[0] == known[1]
 
 
+@pytest.mark.slow
 def test_ctranslate2_gives_every_subword_our_probability_and_its_page_tells_how_to_translate(
     imported: tuple[str, Path], tmp_path: Path
 ) -> None:
@@ -164,6 +166,8 @@ def test_ctranslate2_gives_every_subword_our_probability_and_its_page_tells_how_
     assert same or family == "marian", "random Marians never end"
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("imported", ["marian", "nllb", "bart", "mbart"], indirect=True)
 def test_graphs_give_every_subword_our_probability_and_their_script_translates_as_we_do(
     imported: tuple[str, Path], tmp_path: Path
 ) -> None:
@@ -199,6 +203,7 @@ def test_a_folder_says_where_the_model_is_from_and_what_its_texts_begin_with(imp
     assert f"Each translation begins with `{begins}`." in page
 
 
+@pytest.mark.slow
 def test_the_script_beside_the_graphs_ends_as_early_as_the_model_does(tmp_path: Path) -> None:
     from heads.interop.translate_onnx import Model
 
@@ -226,7 +231,7 @@ MADE: dict[str, Callable[[], Transformer]] = {
 }
 
 
-@pytest.mark.parametrize("name", MADE)
+@pytest.mark.parametrize("name", slow_but(["cut unevenly"], MADE))
 @torch.inference_mode()
 def test_transformers_gives_every_subword_our_probability_and_finds_our_translations(
     name: str, experiment: Experiment, tmp_path: Path

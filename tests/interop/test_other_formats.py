@@ -27,6 +27,7 @@ from heads.text.special_ids import EOS
 from heads.text.vocabulary import Vocabulary
 from heads.translation.beam_search import NEVER, beam_search
 from model_folders import OPEN, SOURCE, Experiment, found_by, opinionated, output_of, post_norm
+from slow_ones import slow_but
 
 LATER = {kind: layers[::-1] for kind, layers in {**OPEN, "dec_enc": [[True] * 3, [False] * 3]}.items()}
 """The second layer of each stack has the most."""
@@ -87,7 +88,7 @@ def test_whole_numbers_of_8_bits_take_less_room_and_change_probabilities(
     assert sizes[1] < sizes[0]
 
 
-@pytest.mark.parametrize("cut", [None, OPEN, NONE], ids=["whole", "uneven", "without any head"])
+@pytest.mark.parametrize("cut", slow_but([OPEN], [None, OPEN, NONE]), ids=["whole", "uneven", "without any head"])
 def test_onnx_graphs_give_every_subword_our_probability_and_the_script_finds_our_translations(
     cut: dict[str, list[list[bool]]] | None, experiment: Experiment, tmp_path: Path
 ) -> None:
@@ -108,6 +109,7 @@ def test_onnx_graphs_give_every_subword_our_probability_and_the_script_finds_our
     assert cut is not None or by_penalty[1.0, 0] != by_penalty[1.0, 5]
 
 
+@pytest.mark.slow
 def test_graphs_of_a_recurrent_decoder_give_our_probabilities_and_the_script_finds_our_translations(
     experiment: Experiment, tmp_path: Path
 ) -> None:
@@ -137,6 +139,7 @@ def test_what_other_formats_have_no_recurrent_decoder_for_is_refused(experiment:
             write_huggingface(one, known, (4, 0.6), tmp_path)
 
 
+@pytest.mark.slow
 def test_the_script_beside_the_graphs_translates_a_text_without_this_project(
     experiment: Experiment, tmp_path: Path
 ) -> None:

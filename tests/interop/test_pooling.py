@@ -28,6 +28,7 @@ from heads.model.shape import facts_of, shape_of
 from heads.text.encoding import vocabulary_of
 from heads.text.special_ids import PAD
 from marian_models import changed
+from slow_ones import slow_but
 from small_server import serving_hub
 
 ALONE = [line.split("\t")[0] for line in EXAMPLES]
@@ -108,7 +109,7 @@ def test_the_pooling_alone_is_enough_without_a_list_of_parts(tmp_path: Path) -> 
 
 
 @pytest.mark.filterwarnings("ignore:Initializing zero-element tensors")
-@pytest.mark.parametrize("form", ["huggingface", "onnx"])
+@pytest.mark.parametrize("form", slow_but(["huggingface"], ["huggingface", "onnx"]))
 @pytest.mark.parametrize("way", ["cls", "max"])
 def test_an_export_pools_alike_and_so_does_the_script_in_its_readme(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], form: str, way: str

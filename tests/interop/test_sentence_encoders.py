@@ -96,6 +96,7 @@ def test_automodel_reads_it_with_zeros_for_heads_that_were_cut_out(
     assert np.abs(found - whole).max() > 0.001
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:Initializing zero-element tensors")
 def test_the_graph_has_no_matrices_of_heads_that_were_cut_out_and_its_readme_runs(
     imported: tuple[Path, Any, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -116,6 +117,7 @@ def test_the_graph_has_no_matrices_of_heads_that_were_cut_out_and_its_readme_run
     np.testing.assert_allclose(found, ours(folder), rtol=0, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_the_graph_of_a_classifier_tells_its_logits(tmp_path: Path) -> None:
     save_tokeniser(tmp_path / "theirs")
     save_bert(tmp_path / "theirs")

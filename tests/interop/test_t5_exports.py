@@ -20,6 +20,7 @@ from heads.model.head_removal import prune
 from heads.text.encoding import vocabulary_of
 from heads.translation.stream import translated
 from marian_models import transformers
+from slow_ones import slow_but
 from t5_models import KINDS, PREFIX, TEXTS, save_t5
 
 OPEN: Mapping[str, Any] = {
@@ -32,7 +33,7 @@ OPEN: Mapping[str, Any] = {
 NAMES = ("T5", "T5 1.1, wide heads", "mT5")
 
 
-@pytest.fixture(scope="module", params=["T5", "T5 1.1, wide heads", "UMT5"])
+@pytest.fixture(scope="module", params=slow_but(["T5 1.1, wide heads"], ["T5", "T5 1.1, wide heads", "UMT5"]))
 def pruned(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder of ours with such a model, whose sources begin with a prefix of several subwords."""
     place = tmp_path_factory.mktemp("pruned")
@@ -44,7 +45,7 @@ def pruned(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     return place / "ours"
 
 
-@pytest.mark.parametrize("form", ["huggingface", "ctranslate2", "onnx"])
+@pytest.mark.parametrize("form", slow_but(("huggingface", "ctranslate2"), ("huggingface", "ctranslate2", "onnx")))
 def test_log_probabilities_are_those_of_our_model(pruned: Path, form: str, tmp_path: Path) -> None:
     difference = export(pruned, tmp_path / "out", form, sentences=[*TEXTS, " ".join(TEXTS * 3)])
     assert difference is not None and difference < 1e-4
@@ -87,6 +88,7 @@ def test_an_export_of_the_whole_model_is_the_folder_that_it_came_from(tmp_path: 
         assert KINDS[name][0].from_pretrained(tmp_path / name / "out")
 
 
+@pytest.mark.slow
 def test_a_whole_model_is_written_to_onnx_too(tmp_path: Path) -> None:
     save_t5(tmp_path / "theirs", "T5", num_layers=1, num_decoder_layers=1, d_kv=4, ending=2.0)
     import_any(str(tmp_path / "theirs"), tmp_path / "ours")

@@ -24,6 +24,7 @@ from heads.one_model.wish import Wish
 from heads.one_model.workplace import STUDIED, Workplace, splits_for
 from heads.translation.model_folder import load_vocabularies
 from many_lines import LINES
+from slow_ones import slow_but
 
 pytestmark = pytest.mark.filterwarnings("ignore:PULP_CBC_CMD", "ignore:Initializing zero-element tensors")
 CPU = torch.device("cpu")
@@ -46,7 +47,7 @@ def surgery_of(place: Workplace, **asked: Any) -> Surgery:
     return Surgery(place, wish, CPU, lambda _: None)
 
 
-@pytest.mark.parametrize("form", ["folder", "onnx", "ctranslate2"])
+@pytest.mark.parametrize("form", slow_but(["folder", "ctranslate2"], ["folder", "onnx", "ctranslate2"]))
 def test_what_heads_and_units_weigh_is_what_files_lose(place: Workplace, tmp_path: Path, form: str) -> None:
     """Compared are two smaller models, as files have beginnings of different lengths for a whole and a pruned one."""
     pytest.importorskip({"onnx": "onnxscript", "ctranslate2": "ctranslate2"}.get(form, "torch"))
@@ -185,6 +186,7 @@ def test_in_a_format_with_one_width_all_layers_keep_as_many_units(
     assert 0 <= total - 4 * (whole * 5 // 8) <= 1
 
 
+@pytest.mark.slow
 def test_the_weights_take_no_more_than_asked_for(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
     text, small = model.parent / "text.en", model.parent / "small"
     whole = weights_in(model) / 1e6

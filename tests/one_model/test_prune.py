@@ -71,6 +71,7 @@ def test_a_model_keeps_the_heads_asked_for_and_what_is_told_is_what_it_lost(
     assert read_lines(model.parent / "text.en") == LINES * 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("flags", [(), ("--keep", "11")])
 def test_gates_choose_hidden_units_alone_or_with_heads_and_the_page_has_both_models(
     model: Path, flags: tuple[str, ...], capsys: pytest.CaptureFixture[str]
@@ -114,6 +115,7 @@ def test_units_of_zeros_are_those_that_the_widest_layer_of_a_format_has_more(
     assert units_of_zeros(tiny_shape(), of_one_width("marian", tmp_path)) == 0
 
 
+@pytest.mark.slow
 @needs_browser
 def test_a_model_is_pruned_again_and_its_page_counts_the_heads_that_it_had(model: Path) -> None:
     assert pruned(model, "--keep", "11") == 0

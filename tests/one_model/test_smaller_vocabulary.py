@@ -21,6 +21,7 @@ from heads.text.fewer_subwords import names_of
 from heads.translation.distilled import distinct
 from many_lines import LINES
 from model_folders import greedy
+from slow_ones import slow_but
 from t5_models import PREFIX, save_t5
 
 EXAMPLES = [
@@ -39,7 +40,7 @@ def pruned(model: Path, *flags: str) -> Path:
     return out
 
 
-@pytest.mark.parametrize("heads", [None, 11])
+@pytest.mark.parametrize("heads", slow_but([None], [None, 11]))
 def test_the_text_is_answered_as_before_and_the_loss_elsewhere_is_told(
     model: Path, heads: int | None, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -80,6 +81,7 @@ def test_a_subword_that_is_written_for_held_out_text_alone_goes(model: Path, tmp
     assert rare not in kept and {*kept} < {*names_of(target)}
 
 
+@pytest.mark.slow
 def test_a_run_that_was_stopped_goes_on_with_what_was_written_before(
     model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -115,6 +117,7 @@ def test_a_word_is_split_otherwise_if_a_subword_of_it_is_another(model: Path) ->
     assert split_otherwise(vocabulary, other, LINES) == pytest.approx(sum(changed) / len(changed))
 
 
+@pytest.mark.slow
 def test_a_classifier_and_a_sentence_encoder_keep_their_answers(tmp_path: Path) -> None:
     for kind in ("BertForSequenceClassification", "BertModel"):
         folder = tmp_path / kind / "model"

@@ -29,6 +29,7 @@ from heads.translation.distilled import distinct
 from known_experiment import divergence
 from many_lines import LINES
 from model_folders import greedy
+from slow_ones import slow_but
 
 pytestmark = pytest.mark.filterwarnings("ignore:PULP_CBC_CMD", "ignore:Initializing zero-element tensors")
 
@@ -37,7 +38,9 @@ def never(*_: Any) -> None:
     raise AssertionError("something was trained")
 
 
-@pytest.mark.parametrize(("keep", "left"), [("encoder=3", (3, 6, 6)), ("8", (0, 0, 8))])
+@pytest.mark.parametrize(
+    ("keep", "left"), slow_but([("encoder=3", (3, 6, 6))], [("encoder=3", (3, 6, 6)), ("8", (0, 0, 8))])
+)
 def test_heads_go_without_any_training_and_what_is_told_is_what_was_lost(
     model: Path, keep: str, left: tuple[int, ...], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -149,6 +152,7 @@ def test_a_folder_left_by_gates_is_not_gone_on_with(model: Path, capsys: pytest.
     assert "was left by a pruning of another model, text, language or size, or by" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("flags", "heads"), [((), 18), (("--keep", "encoder=2"), 14)])
 def test_hidden_units_go_from_where_they_cost_least_with_heads_or_alone(
     model: Path, flags: tuple[str, ...], heads: int, capsys: pytest.CaptureFixture[str]
@@ -207,6 +211,7 @@ def test_units_that_layers_cannot_have_are_refused(layers: list[int], average: i
         total_of_units(layers, average)
 
 
+@pytest.mark.slow
 def test_what_the_surgeon_left_is_fine_tuned_towards_the_whole_model_and_goes_on_if_it_was_stopped(
     model: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -45,6 +45,7 @@ def test_every_head_is_described(folder: Path, tmp_path: Path) -> None:
 SURGEON, GATES = ["--minutes", "0", "--metric", "chrf"], ["--by", "gates", "--updates", "10", "--metric", "rouge-l"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("how", "metric"), [(SURGEON, "chrF"), (GATES, "ROUGE-L")], ids=["surgeon", "gates"])
 def test_a_smaller_t5_translates_behind_its_prefix(
     folder: Path,

@@ -64,6 +64,7 @@ def test_heads_are_measured_and_shown_and_what_they_cost_is_by_the_tokeniser_for
     assert len(changes) > 1
 
 
+@pytest.mark.slow
 def test_a_model_is_pruned_on_chinese_text_and_told_by_which_bleu(
     experiment: Experiment, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

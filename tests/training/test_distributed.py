@@ -59,6 +59,7 @@ def launched(processes: int, words: list[str], said: Path) -> None:
     assert status == 0, said.read_text(encoding="utf-8")[-3000:]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stage", ["baseline", "gates"])
 def test_two_processes_train_the_same_model_as_one_up_to_rounding(
     data: Path, training_settings: Callable[..., TrainingSettings], stage: str
@@ -87,6 +88,7 @@ def test_two_processes_train_the_same_model_as_one_up_to_rounding(
     assert log_shared[-1]["loss"] == pytest.approx(log_alone[-1]["loss"], rel=1e-4)
 
 
+@pytest.mark.slow
 def test_all_processes_stop_after_the_same_update_when_one_training_is_asked_to_and_go_on_from_there(
     data: Path, training_settings: Callable[..., TrainingSettings]
 ) -> None:

@@ -64,6 +64,7 @@ def test_a_second_checkout_with_the_same_cache_trains_nothing_twice(first: Path,
     assert "Nothing to be done" in cached(second, PRUNED, "-n").stdout
 
 
+@pytest.mark.slow
 def test_what_differs_in_seed_scope_target_or_text_is_never_taken_for_another(
     first: Path, cached: Run, tmp_path: Path
 ) -> None:
@@ -75,6 +76,7 @@ def test_what_differs_in_seed_scope_target_or_text_is_never_taken_for_another(
     assert {"tiny/baseline/seed-1/model.safetensors", PRUNED.removeprefix("results/")} <= spared(said)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("module", "anew"), [("model/transformer.py", True), ("figures/style.py", False)])
 def test_changed_code_is_another_cache_unless_no_cached_result_is_made_by_it(
     first: Path, cached: Run, tmp_path: Path, module: str, *, anew: bool
@@ -87,6 +89,7 @@ def test_changed_code_is_another_cache_unless_no_cached_result_is_made_by_it(
     assert not list(folder.glob("results/*")), "a dry run writes nothing"
 
 
+@pytest.mark.slow
 def test_a_changed_setting_spares_what_came_before_it(first: Path, cached: Run, tmp_path: Path) -> None:
     folder = checkout(tmp_path)
     longer = folder / "longer.yaml"
@@ -98,6 +101,7 @@ def test_a_changed_setting_spares_what_came_before_it(first: Path, cached: Run, 
     }
 
 
+@pytest.mark.slow
 def test_without_a_folder_for_the_cache_one_sentence_says_what_to_set(tmp_path: Path) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.delenv("SNAKEMAKE_OUTPUT_CACHE", raising=False)
@@ -122,6 +126,7 @@ def test_cached_rules_tell_their_commands_nothing_that_the_cache_does_not_know()
         assert told <= {"input", "output", "params", "log", "threads", "resources.processes"}, name
 
 
+@pytest.mark.slow
 def test_one_cache_holds_every_kind_of_model(cached: Run, tmp_path: Path) -> None:
     """A rule that inherits from another does not inherit its caching."""
     kinds = ("penalty_scratch/enc_self/lam-50", "scratch/all/lam-50", "selected/all/random1-6")

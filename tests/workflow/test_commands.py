@@ -365,6 +365,7 @@ OF_TRANSLATORS = {
 """Rules for models that translate, and the file that each is known by."""
 
 
+@pytest.mark.slow
 def test_each_rule_is_planned_for_an_experiment_that_classifies_or_refused_before_anything_runs(
     jobs: list[Job], planned: Path
 ) -> None:
@@ -477,6 +478,7 @@ def test_a_model_of_others_takes_the_place_of_vocabularies_and_training_and_of_n
     assert {"bpe", "baseline"} <= trained_here and not {"imported_bpe", "imported"} & trained_here
 
 
+@pytest.mark.slow
 def test_a_folder_that_is_not_there_is_one_sentence_that_says_what_to_fetch(planned: Path) -> None:
     said = {}
     for name in ("Helsinki-NLP/opus-mt-en-de", "/data/opus"):

@@ -13,6 +13,8 @@ from checkouts import ROOT, TINY, checkout, snakemake
 from heads.base.files import read_json, read_tsv, read_yaml, write_text
 from warm_python import warm_python
 
+pytestmark = pytest.mark.slow
+
 NOTHING: dict[str, list[str]] = {"methods": [], "budgets": []}
 SWEEP = {
     "lambdas": {"enc_self": [], "all": [50]},

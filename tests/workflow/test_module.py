@@ -55,6 +55,7 @@ def test_the_readme_and_the_instructions_show_the_same_lines() -> None:
     assert shown[0] == shown[1] and len(shown[0]) == 1
 
 
+@pytest.mark.slow
 def test_a_module_plans_what_the_workflow_itself_plans(clone: Path, tmp_path: Path) -> None:
     own = snakemake(clone, "-n", "-p", "--cores", "2", "--configfile", str(TINY))
     used = snakemake(using(tmp_path, clone), "-n", "-p", "--cores", "2")
@@ -71,6 +72,7 @@ def test_a_module_plans_what_the_workflow_itself_plans(clone: Path, tmp_path: Pa
     assert len(read) > 40 and all(Path(path).is_file() for path in read)
 
 
+@pytest.mark.slow
 def test_a_module_runs_and_leaves_the_rules_of_the_other_workflow_as_they_are(clone: Path, tmp_path: Path) -> None:
     using(tmp_path, clone, last=OWN)
     done = snakemake(tmp_path, "--cores", "1", "mine.txt", "after.txt")
@@ -96,6 +98,7 @@ rule text:
 """
 
 
+@pytest.mark.slow
 def test_a_rule_of_the_other_workflow_may_make_the_text_and_without_it_a_sentence_says_what_is_not_there(
     clone: Path, tmp_path: Path
 ) -> None:
@@ -112,6 +115,7 @@ def test_a_rule_of_the_other_workflow_may_make_the_text_and_without_it_a_sentenc
     assert read_lines(tmp_path / target) == ["dev in en"]
 
 
+@pytest.mark.slow
 def test_the_default_target_of_the_other_workflow_stays(clone: Path, tmp_path: Path) -> None:
     target = 'rule own:\n    output:\n        "own.txt",\n    shell:\n        "touch {output}"\n\n\n'
     jobs = re.findall(r"^(\w+) +\d+$", snakemake(using(tmp_path, clone, first=target), "-n").stdout, re.MULTILINE)
@@ -126,6 +130,7 @@ def test_the_workflow_reads_every_file_of_experiments_and_config_yaml_last() -> 
     assert len(experiments) == len({*experiments}) > 15, "no experiment stands in two files"
 
 
+@pytest.mark.slow
 def test_settings_may_lie_under_a_key_and_mistakes_in_them_are_one_sentence(clone: Path, tmp_path: Path) -> None:
     using(tmp_path, clone)
     config = yaml.safe_load((ROOT / "config.yaml").read_text(encoding="utf-8"))
@@ -148,6 +153,7 @@ def test_settings_may_lie_under_a_key_and_mistakes_in_them_are_one_sentence(clon
         assert done.returncode == 1 and sentence in done.stdout and "Traceback" not in done.stdout, done.stdout
 
 
+@pytest.mark.slow
 def test_the_workflow_file_itself_can_be_named(clone: Path) -> None:
     words = ("results/tables/table_pruning.tsv", "-n", "-p", "--configfile", str(TINY))
     one, other = (snakemake(clone, *more, *words) for more in ((), ("--snakefile", "workflow/Snakefile")))

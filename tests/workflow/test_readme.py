@@ -59,6 +59,7 @@ def planned_files(said: str) -> set[str]:
     return {path for line in re.findall(r"^ +output: (.*)$", said, re.MULTILINE) for path in line.split(", ")}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", [line for line in ASKED if line not in FILES])
 def test_every_other_command_of_the_readme_plans_what_it_names(
     clone: Path, command: str, monkeypatch: pytest.MonkeyPatch

@@ -7,7 +7,6 @@ import gzip
 import re
 import shlex
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +53,7 @@ def clone(tmp_path: Path) -> Path:
     return folder
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pair", ["en-ru", "en-de"])
 def test_without_a_folder_text_and_treebanks_are_downloaded(tmp_path: Path, pair: str) -> None:
     words = words_for_snakemake("news", *([] if pair == "en-ru" else [f"PAIR={pair}"]))
@@ -64,6 +64,7 @@ def test_without_a_folder_text_and_treebanks_are_downloaded(tmp_path: Path, pair
         assert f"-{end}\n" in said.stdout, end
 
 
+@pytest.mark.slow
 def test_a_folder_takes_the_place_of_all_downloads_that_are_named(clone: Path) -> None:
     given = {"PAIR": "en-de", "FOLDER": "my texts", "OUT_OF_DOMAIN": "../far/talks", **TREES}
     words = words_for_snakemake("news", *(f"{name}={value}" for name, value in given.items()))
@@ -81,6 +82,7 @@ def test_a_folder_takes_the_place_of_all_downloads_that_are_named(clone: Path) -
     assert [tree.text for tree in read_conllu(corpus / "train.conllu")] == ["learn cats"]
 
 
+@pytest.mark.slow
 def test_what_is_not_on_disk_is_downloaded_all_the_same(clone: Path) -> None:
     words = words_for_snakemake("news", "PAIR=en-de", "FOLDER=my texts", f"TREES={TREES['TREES']}")
     asked = [f"results/corpora/news-en-de/{name}" for name in ("train.source.txt", "dev.conllu", "train.conllu")]
@@ -90,6 +92,7 @@ def test_what_is_not_on_disk_is_downloaded_all_the_same(clone: Path) -> None:
     assert download.endswith("-en_ewt-ud-train.conllu")
 
 
+@pytest.mark.slow
 def test_multi30k_is_read_from_the_folder_that_is_named(tmp_path: Path) -> None:
     folder = checkout(tmp_path)
     for name in [*(f"{split}.{side}.gz" for split in SPLITS for side in ("en", "de")), "trees"]:
@@ -100,6 +103,7 @@ def test_multi30k_is_read_from_the_folder_that_is_named(tmp_path: Path) -> None:
     assert "mine/train.de.gz" in said.stdout and "mine/trees" in said.stdout
 
 
+@pytest.mark.slow
 def test_a_model_of_others_is_taken_and_pruned_to_what_is_to_be_kept(clone: Path) -> None:
     for name in ("config.json", "model.safetensors"):
         (clone / "opus" / name).parent.mkdir(exist_ok=True)
@@ -122,6 +126,7 @@ LACKING = "experiments.{} measures no syntactic roles, for lack of a treebank in
 """The beginning of what is said, once."""
 
 
+@pytest.mark.slow
 def test_without_treebanks_a_model_of_others_has_all_but_syntactic_roles_which_is_said_once(clone: Path) -> None:
     sizes = {f"{stack}_layers": 3 for stack in ("encoder", "decoder")}
     sizes |= {f"{stack}_attention_heads": 4 for stack in ("encoder", "decoder")}
@@ -142,6 +147,7 @@ def test_without_treebanks_a_model_of_others_has_all_but_syntactic_roles_which_i
     assert said.stdout.count(LACKING.format("pretrained", "pretrained")) == 1
 
 
+@pytest.mark.slow
 def test_an_experiment_like_one_with_trees_runs_on_text_without_any(clone: Path) -> None:
     """Really: what no tree is needed for is measured, on the sentences of dev."""
     lines = [
@@ -191,6 +197,7 @@ def test_make_pretrained_says_what_it_needs(given: list[str]) -> None:
     assert done.returncode and "make pretrained needs MODEL=FOLDER, the model, and TEXT=FOLDER" in done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("given", "trees"),
     [
@@ -281,6 +288,7 @@ def laid_over(*given: str) -> tuple[dict[str, Any], Experiment]:
     return content["corpora"]["firefox-big-en-pt"], resolved["paper-size-en-pt"]
 
 
+@pytest.mark.slow
 def test_snakemake_plans_a_model_of_the_papers_size(clone: Path) -> None:
     for part in ("train", "dev", "test"):
         compressed(clone / f"my texts/{part}.pt.gz", f"{part} in pt\n")
@@ -319,16 +327,9 @@ def test_a_model_of_the_papers_size_is_trained_for_the_time_that_is_given_on_tra
     assert experiment.scratch.updates - experiment.baseline.updates == experiment.gates.updates
 
 
-def test_a_model_of_the_papers_size_without_a_gpu_is_one_sentence_that_says_how_long_it_would_take() -> None:
+def test_a_model_of_the_papers_size_is_asked_for_with_a_gpu() -> None:
+    """The sentence where there is none is tested in tests/base/test_progress.py."""
     command = ["make", "paper-size", "-n", "--no-print-directory"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True, timeout=60)
     told = shlex.split(done.stdout.replace("\\\n", "").splitlines()[-1])
-    done = subprocess.run(
-        [sys.executable, *told[1:]], cwd=ROOT, capture_output=True, text=True, check=False, timeout=600
-    )
-    assert done.returncode == 1 and done.stdout == ""
-    assert re.fullmatch(
-        r"\S.*paper-size-en-pt needs a GPU, and torch sees none: here the 5700 updates of its unpruned model alone "
-        r"would take about [1-9]\d* hours\.\n",
-        done.stderr,
-    )
+    assert told[told.index("progress") :][:4] == ["progress", "--expect", "paper-size-en-pt", "--needs-gpu"]

@@ -12,6 +12,8 @@ from heads.base.files import read_json, read_lines, read_tsv
 from heads.base.names import CLASSIFICATION
 from heads.tables.catalogue import FIGURES, TABLES
 
+pytestmark = pytest.mark.slow
+
 TOLD = ROOT / "tests/workflow/told.yaml"
 
 

@@ -22,6 +22,7 @@ from heads.config.corpus_entries import local_files_of, parse_corpus
 from heads.config.settings import merged, resolve
 from heads.tables.catalogue import FIGURES as ALL_FIGURES
 from heads.tables.catalogue import TABLES as ALL_TABLES
+from slow_ones import slow_but
 from warm_python import warm_python
 
 # For models that translate, as in the tiny experiment; others are in test_told.py.
@@ -54,6 +55,7 @@ def planned(said: str) -> dict[str, int]:
     return {rule: int(count) for rule, count in re.findall(r"^(\w+) +(\d+)$", said, re.MULTILINE)}
 
 
+@pytest.mark.slow
 def test_jobs_of_these_tests_are_forked_and_not_started(fresh: Path) -> None:
     with (fresh / "workflow/Snakefile").open("a", encoding="utf-8") as snakefile:
         snakefile.write("rule where:\n    output: 'where.txt'\n    shell: 'which python > {output}'\n")
@@ -61,6 +63,7 @@ def test_jobs_of_these_tests_are_forked_and_not_started(fresh: Path) -> None:
     assert done.returncode == 0 and read_lines(fresh / "where.txt") == [warm_python()], done.stdout
 
 
+@pytest.mark.slow
 def test_a_job_finds_the_clone_first_and_then_what_pythonpath_names(
     fresh: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -74,7 +77,7 @@ def test_a_job_finds_the_clone_first_and_then_what_pythonpath_names(
         assert read_lines(fresh / "whose.txt") == [str(fresh / "workflow/heads/__init__.py")]
 
 
-@pytest.mark.parametrize("alone", ["demo-footnote8", "multi30k", "news-en-de", ""])
+@pytest.mark.parametrize("alone", slow_but([""], ["demo-footnote8", "multi30k", "news-en-de", ""]))
 def test_every_experiment_can_be_planned(fresh: Path, alone: str) -> None:
     """All of them together; and one without all figures and one without gold trees, each alone."""
     config = merged(configuration(fresh), read_yaml(fresh / VARIANTS))
@@ -95,6 +98,7 @@ def test_every_experiment_can_be_planned(fresh: Path, alone: str) -> None:
     assert len(trained) > 6 * (not alone) and sorted({*trained}) == sorted(experiments)
 
 
+@pytest.mark.slow
 def test_the_tiny_experiment_makes_every_table_and_every_figure(tiny_run: Path) -> None:
     made = {path.relative_to(tiny_run / "results").as_posix() for path in (tiny_run / "results").rglob("*")}
     assert {f"tables/table_{name}.tsv" for name in [*TABLES, "corpus", "parser"]} <= made
@@ -129,6 +133,7 @@ def do(job: Job) -> None:
     assert main([stage, *flags]) == 0, job
 
 
+@pytest.mark.slow
 def test_tables_and_figures_come_out_the_same_from_the_files_alone_that_their_rules_name(
     tiny_run: Path, drawn: list[Job], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -141,6 +146,7 @@ def test_tables_and_figures_come_out_the_same_from_the_files_alone_that_their_ru
             assert (place / name).read_bytes() == (tiny_run / name).read_bytes(), name
 
 
+@pytest.mark.slow
 def test_the_table_of_pruning_holds_the_score_and_the_heads_of_every_run(
     tiny_run: Path, drawn: list[Job], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -177,6 +183,7 @@ def target_of(row: dict[str, str]) -> str:
     return f"lam-{row['lam']}" if row["lam"] else f"keep-{row['keep']}" if row["keep"] else ""
 
 
+@pytest.mark.slow
 def test_the_other_tables_have_a_row_for_all_that_was_measured(tiny_run: Path) -> None:
     tables = {name: read_tsv(tiny_run / f"results/tables/table_{name}.tsv") for name in [*TABLES, "corpus"]}
     heads, layers, choices = 3 * 2 * 2, 3 * 2, 2 * (9 + 2 * 2)
@@ -198,6 +205,7 @@ OF_OTHERS = ("opus", "heads import", "firefox", "small")
 README_RUNS = [line for line in LINES if line.startswith("heads ") and not any(w in line for w in OF_OTHERS)]
 
 
+@pytest.mark.slow
 def test_what_the_readme_does_with_a_finished_model_can_be_done(tiny_run: Path, tmp_path: Path) -> None:
     assert len(README_RUNS) == 4
     for name in ("results", ".snakemake"):
@@ -223,6 +231,7 @@ def test_what_the_readme_does_with_a_finished_model_can_be_done(tiny_run: Path, 
 LAST = "heads translate my-model < source.txt"
 
 
+@pytest.mark.slow
 def test_every_file_that_the_readme_offers_of_the_demo_was_made_here_too(tiny_run: Path) -> None:
     named = [word for line in TABLE for word in line.split() if word.startswith("results/")]
     assert len(named) > 20
@@ -231,6 +240,7 @@ def test_every_file_that_the_readme_offers_of_the_demo_was_made_here_too(tiny_ru
     ]
 
 
+@pytest.mark.slow
 def test_a_huge_lambda_keeps_fewer_heads_than_the_control(tiny_run: Path) -> None:
     rows = {
         (row["scope"], float(row["lam"])): int(row["total"])
@@ -241,11 +251,13 @@ def test_a_huge_lambda_keeps_fewer_heads_than_the_control(tiny_run: Path) -> Non
     assert rows["enc_self", 50] < rows["enc_self", 0]
 
 
+@pytest.mark.slow
 def test_a_second_run_does_nothing(tiny_run: Path) -> None:
     done = snakemake(tiny_run, "-n", "--configfile", str(TINY))
     assert "Nothing to be done" in done.stdout
 
 
+@pytest.mark.slow
 def test_one_more_lambda_trains_one_pruned_and_one_scratch_model_and_no_other(tiny_run: Path, tmp_path: Path) -> None:
     overlay = tmp_path / "one_more.yaml"
     overlay.write_text(ONE_MORE, encoding="utf-8")
@@ -254,12 +266,14 @@ def test_one_more_lambda_trains_one_pruned_and_one_scratch_model_and_no_other(ti
     assert not {"baseline", "corpus", "bpe", "encode"} & set(jobs)
 
 
+@pytest.mark.slow
 def test_forcing_one_lambda_retrains_that_model_and_nothing_else(tiny_run: Path) -> None:
     model = "results/tiny/gates/all/lam-50/seed-1/model.safetensors"
     jobs = planned(snakemake(tiny_run, "-n", model, "--forcerun", "gates", "--configfile", str(TINY)).stdout)
     assert jobs == {"gates": 1, "total": 1}
 
 
+@pytest.mark.slow
 def test_changing_how_roles_are_judged_retrains_nothing(tiny_run: Path, tmp_path: Path) -> None:
     overlay = tmp_path / "roles.yaml"
     overlay.write_text(TINY.read_text(encoding="utf-8").replace("min_cases: 5", "min_cases: 6"), encoding="utf-8")
@@ -277,6 +291,7 @@ AFTER = (
 )
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_models_and_tables_byte_for_byte(tiny_run: Path, tmp_path: Path) -> None:
     again, table = shutil.copytree(tiny_run, tmp_path / "again"), "results/tables/table_pruning.tsv"
     asked = ("--cores", "2", "--configfile", str(TINY), "--rerun-triggers", "params")
@@ -292,6 +307,7 @@ def test_the_same_seed_gives_the_same_models_and_tables_byte_for_byte(tiny_run: 
             assert (again / name).read_bytes() == (tiny_run / name).read_bytes(), name
 
 
+@pytest.mark.slow
 def test_every_score_travels_with_its_signature_and_every_model_with_its_commit(tiny_run: Path) -> None:
     scores = list(tiny_run.glob("results/tiny/**/bleu.json"))
     # unpruned, 3 + 5 pruned and 4 of their units, 1 scratch, 8 cut out and fine-tuned, 1 penalised from the start
@@ -301,11 +317,13 @@ def test_every_score_travels_with_its_signature_and_every_model_with_its_commit(
         assert read_json(path.with_name("model.json"))["provenance"]["commit"]
 
 
+@pytest.mark.slow
 def test_nothing_unfinished_is_left_when_all_is_done(tiny_run: Path) -> None:
     left = [p for p in (tiny_run / "results").rglob("*") if p.name == "unfinished" or p.name.endswith(".part")]
     assert not left
 
 
+@pytest.mark.slow
 def test_the_report_holds_all_tables_and_figures(tiny_run: Path) -> None:
     done = snakemake(tiny_run, "--report", "report.html", "--configfile", str(TINY))
     assert done.returncode == 0, done.stdout[-3000:]
@@ -314,6 +332,7 @@ def test_the_report_holds_all_tables_and_figures(tiny_run: Path) -> None:
         assert name in page, name
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
@@ -331,6 +350,7 @@ def test_wrong_settings_stop_before_the_first_job_with_one_sentence(fresh: Path,
     assert not (fresh / "results").exists()
 
 
+@pytest.mark.slow
 def test_another_domain_is_measured_where_a_corpus_names_one_and_nowhere_else(fresh: Path) -> None:
     figure, table = "results/figures/{}/michel_fig2.png", "results/tables/table_corpus.tsv"
     far = planned(snakemake(fresh, figure.format("wmt-en-fr"), "-n").stdout)
