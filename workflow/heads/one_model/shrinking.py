@@ -32,6 +32,7 @@ from heads.pruning.removal import remove_closed
 from heads.training.devices import label_of, pick
 from heads.training.distributed import Processes
 from heads.training.job import Job, frozen_beside, pruning_of, run_job
+from heads.training.training_text import read_training_text
 from heads.translation.model_folder import VOCABULARIES
 from heads.translation.stream import Report
 
@@ -159,8 +160,7 @@ def train_one(
     out = results / "gates" / request.gated / str(target) / "seed-1"
     job = Job(
         content={"training": TRAINING.model_dump(), "gates": settings.model_dump(), "task": "translation"},
-        data=results / "bpe",
-        references=results / "bpe/dev.target.txt",
+        text=read_training_text(results / "bpe", results / "bpe/dev.target.txt"),
         model=out,
         history=out / "train.jsonl",
         seed=1,
