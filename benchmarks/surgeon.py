@@ -24,8 +24,8 @@ from heads.interop.opening import open_model
 from heads.model.encoder import Encoder
 from heads.model.shape import shape_of
 from heads.model.sublayers import Gates
+from heads.one_model.request import PruningRequest, fitted, request_of
 from heads.one_model.surgery import SEARCH, Surgery, studied
-from heads.one_model.wish import Wish, fitted, wish_of
 from heads.one_model.workplace import STUDIED, Workplace, splits_for
 from heads.text.encoding import opened, vocabulary_of
 from heads.text.vocabulary import Tokens
@@ -47,27 +47,27 @@ def scored(model: Encoder, text: EncodedText, gates: Gates | None = None) -> tup
     return sacrebleu.corpus_bleu(found, wanted).score, sacrebleu.corpus_chrf(found, wanted).score
 
 
-def rows(place: Workplace, wishes: list[Wish], text: EncodedText) -> Iterator[tuple[object, ...]]:
-    """A row for the whole model and for each wish: way, heads of each kind, units in an average layer, scores."""
+def rows(place: Workplace, requests: list[PruningRequest], text: EncodedText) -> Iterator[tuple[object, ...]]:
+    """A row for the whole model and for each request: way, heads of each kind, units in an average layer, scores."""
     surgeries: dict[tuple[str, ...], Surgery] = {}
-    for wish in wishes:
-        if wish.kinds not in surgeries:
-            surgeries[wish.kinds] = Surgery(place, wish, CPU, report)
-        surgery = surgeries[wish.kinds]
-        surgery.wish = wish  # of the same kinds, so that its ladders serve
-        if wish is wishes[0]:
+    for request in requests:
+        if request.kinds not in surgeries:
+            surgeries[request.kinds] = Surgery(place, request, CPU, report)
+        surgery = surgeries[request.kinds]
+        surgery.request = request  # of the same kinds, so that its ladders serve
+        if request is requests[0]:
             yield "whole", *size_of(surgery.model), *scored(surgery.model, text)
-        small = surgery.as_fast_as_asked(wish.keep or 0)
+        small = surgery.as_fast_as_asked(request.keep or 0)
         yield "surgeon", *size_of(small), *scored(small, text)
-        if wish.keep is not None and wish.units is None:
+        if request.keep is not None and request.units is None:
             batches = (batch for _, batch in surgery.pairs(STUDIED).in_order(1024))
             measured = importance_rows(surgery.model, batches, label_smoothing=0.0)
             importance = {
                 (str(row["attention"]), int(row["layer"]), int(row["head"])): float(row["importance"])
                 for row in measured
-                if row["form"] == "example" and row["attention"] in SCOPES[wish.scope]
+                if row["form"] == "example" and row["attention"] in SCOPES[request.scope]
             }
-            gone = sorted(importance, key=lambda head: importance[head])[: len(importance) - wish.keep]
+            gone = sorted(importance, key=lambda head: importance[head])[: len(importance) - request.keep]
             masked = scored(surgery.model, text, gates_without(surgery.model, gone))
             whole = zip(ATTENTIONS, size_of(surgery.model), strict=False)
             left = [number - sum(head[0] == kind for head in gone) for kind, number in whole]
@@ -102,9 +102,9 @@ def main() -> None:
         text = EncodedText(tokens, read_lines(arguments.reference), opened(target))
         sizes = [(keep, units) for keep in arguments.keep for units in arguments.feedforward]
         shape = shape_of(place.baseline)
-        wishes = [fitted(wish_of(keep=keep, feedforward=units, minutes=0.0), shape) for keep, units in sizes]
+        requests = [fitted(request_of(keep=keep, feedforward=units, minutes=0.0), shape) for keep, units in sizes]
         print("way\tenc_self\tdec_self\tdec_enc\tunits\tBLEU\tchrF")
-        for way, *size, bleu, chrf in rows(place, wishes, text):
+        for way, *size, bleu, chrf in rows(place, requests, text):
             print(way, *size, f"{bleu:.2f}", f"{chrf:.2f}", sep="\t", flush=True)
 
 

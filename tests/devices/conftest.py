@@ -13,7 +13,7 @@ from heads.analysis import speed
 from heads.analysis.lrp import steps
 from heads.base.names import ATTENTIONS, FEEDFORWARDS
 from heads.config.analyses import CausalSettings
-from heads.one_model import costs, measuring, prune_report, wish
+from heads.one_model import costs, measuring, prune_report, request
 from heads.training import cross_entropy, devices
 from heads.training.loop import Training
 
@@ -60,7 +60,7 @@ def small_measures(monkeypatch: pytest.MonkeyPatch) -> None:
     """Less of what `inspect` and `prune` do a fixed number of times."""
     monkeypatch.setattr(measuring, "CausalSettings", lambda updates: CausalSettings(updates=2))
     monkeypatch.setattr(measuring, "RANDOM_DRAWS", 1)
-    monkeypatch.setattr(wish, "SHARES", (0.5,))
+    monkeypatch.setattr(request, "SHARES", (0.5,))
     once = costs.SPEED.model_copy(update={"batch_sizes": (2,), "repeats": 2})
     for module in (costs, prune_report):
         monkeypatch.setattr(module, "SPEED", once)

@@ -23,8 +23,8 @@ from heads.interop.firefox.fewer import fewer_in, written
 from heads.interop.firefox.shortlist import HEADER, Shortlist, read_shortlist
 from heads.interop.opening import import_any
 from heads.model.folder import load_folder
+from heads.one_model.request import PruningRequest
 from heads.one_model.smaller_vocabulary import refuse_vocabulary
-from heads.one_model.wish import Wish
 from heads.text.encoding import vocabulary_of
 from heads.text.fewer_subwords import names_of
 from heads.text.special_ids import NAMELESS
@@ -254,4 +254,6 @@ def test_a_model_of_bytes_has_nothing_to_take_from(tmp_path: Path) -> None:
     save_t5(tmp_path / "theirs", "ByT5")
     import_any(str(tmp_path / "theirs"), tmp_path / "ours", PREFIX)
     with pytest.raises(UserError, match=r"nothing but bytes .* leave --vocabulary out"):
-        refuse_vocabulary(saved_bundle(tmp_path / "ours"), Wish("all", None, None, 1, "surgeon", vocabulary=True))
+        refuse_vocabulary(
+            saved_bundle(tmp_path / "ours"), PruningRequest("all", None, None, 1, "surgeon", vocabulary=True)
+        )

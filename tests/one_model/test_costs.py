@@ -19,8 +19,8 @@ from heads.model.folder import load_folder, load_model, save_folder
 from heads.one_model import costs as costs_module
 from heads.one_model import surgery as surgery_module
 from heads.one_model.costs import Costs, timed_in_ctranslate2, weights_in
+from heads.one_model.request import PruningRequest
 from heads.one_model.surgery import Surgery
-from heads.one_model.wish import Wish
 from heads.one_model.workplace import STUDIED, Workplace, splits_for
 from heads.translation.model_folder import load_vocabularies
 from many_lines import LINES
@@ -43,8 +43,8 @@ def place(model: Path, tmp_path: Path) -> Workplace:
 
 
 def surgery_of(place: Workplace, **asked: Any) -> Surgery:
-    wish = replace(Wish("all", None, None, 1, "surgeon"), **asked)
-    return Surgery(place, wish, CPU, lambda _: None)
+    request = replace(PruningRequest("all", None, None, 1, "surgeon"), **asked)
+    return Surgery(place, request, CPU, lambda _: None)
 
 
 @pytest.mark.parametrize("form", slow_but(["folder", "ctranslate2"], ["folder", "onnx", "ctranslate2"]))
@@ -53,7 +53,7 @@ def test_what_heads_and_units_weigh_is_what_files_lose(place: Workplace, tmp_pat
     pytest.importorskip({"onnx": "onnxscript", "ctranslate2": "ctranslate2"}.get(form, "torch"))
     surgery = surgery_of(place, megabytes=1.0, format=form)
     costs, sizes, told = surgery.costs, [], []
-    assert surgery.wish.kinds == (FEEDFORWARDS if form == "ctranslate2" else KINDS)
+    assert surgery.request.kinds == (FEEDFORWARDS if form == "ctranslate2" else KINDS)
     for name, units in (("one", 8), ("two", 3)):
         numbers = {where: (units if where[0] in FEEDFORWARDS else 1 + (name == "one")) for where in surgery.rungs}
         small = surgery.of_numbers(numbers)

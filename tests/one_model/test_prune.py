@@ -24,8 +24,8 @@ from heads.model.shape import ModelShape
 from heads.one_model import shrinking
 from heads.one_model.costs import Costs
 from heads.one_model.prune_report import report_lines, units_of_zeros
+from heads.one_model.request import PruningRequest, request_of
 from heads.one_model.shrinking import Loss, shrunk
-from heads.one_model.wish import Wish, wish_of
 from heads.one_model.workplace import Workplace, splits_for, splits_of
 from heads.translation.distilled import distinct
 from many_lines import LINES
@@ -171,7 +171,7 @@ def test_a_run_that_was_stopped_goes_on_and_ends_with_the_same_model(
     assert sum(heads_of(model.parent / "small").values()) == 9
 
 
-def test_what_another_wish_left_is_not_gone_on_with(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_another_request_left_is_not_gone_on_with(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
     Workplace(model.parent / ".small.unfinished", {"model": "another"})
     assert pruned(model, "--keep", "9") == 1
     told = ".small.unfinished was left by a pruning of another model, text, language or size, or by another way"
@@ -192,15 +192,16 @@ def test_of_the_sizes_tried_the_smallest_that_loses_no_more_is_taken(
     place, seen = SimpleNamespace(baseline=experiment.baseline, tokeniser="13a", answer=lambda *_: None), []
     measured: list[tuple[int, str]] = []
 
-    def loss(_place: Any, _wish: Wish, folder: Path, split: str, _device: str) -> Loss:
+    def loss(_place: Any, _request: PruningRequest, folder: Path, split: str, _device: str) -> Loss:
         heads = int(folder.name.removeprefix("keep-"))
         measured.append((heads, split))
         return Loss(heads, 90 - lost[heads], 90, -lost[heads], -lost[heads] - 1, -lost[heads] + 1)
 
-    monkeypatch.setattr(shrinking, "_train_both", lambda _place, _wish, target, *_: seen.append(target))
+    monkeypatch.setattr(shrinking, "_train_both", lambda _place, _request, target, *_: seen.append(target))
     monkeypatch.setattr(shrinking, "smaller", lambda _place, scope, target: tmp_path / scope / str(target))
     monkeypatch.setattr(shrinking, "_loss", loss)
-    folder, found, sizes = shrunk(place, Wish("all", None, 0.5, 1), TEXT, torch.device("cpu"), 1, lambda _: None)  # type: ignore[arg-type]
+    given = place, PruningRequest("all", None, 0.5, 1), TEXT, torch.device("cpu"), 1, lambda _: None
+    folder, found, sizes = shrunk(*given)  # type: ignore[arg-type]
     assert (folder.name, found.kept, sizes) == (f"keep-{kept}", kept, tried)
     assert seen == [Target.parse(f"keep-{size}", by_gates=True) for size in tried]
     # Chosen on one half of the held-out data, reported on the other.
@@ -212,16 +213,16 @@ def test_where_every_size_loses_too_much_it_is_said(experiment: Experiment, monk
     for name, found in (("_train_both", None), ("smaller", Path()), ("_loss", Loss(14, 88, 90, -2, -3, -1))):
         monkeypatch.setattr(shrinking, name, lambda *_, found=found: found)
     with pytest.raises(UserError, match=r"loses more than 0\.5 BLEU: raise --loss"):
-        shrunk(place, Wish("all", None, 0.5, 1), TEXT, torch.device("cpu"), 1, lambda _: None)  # type: ignore[arg-type]
+        shrunk(place, PruningRequest("all", None, 0.5, 1), TEXT, torch.device("cpu"), 1, lambda _: None)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
-    ("keep", "loss", "wish"),
-    [("24", None, Wish("all", 24, None, 7)), ("encoder=12", None, Wish("enc_self", 12, None, 7)),
-     (None, 0.5, Wish("all", None, 0.5, 7))],
+    ("keep", "loss", "request"),
+    [("24", None, PruningRequest("all", 24, None, 7)), ("encoder=12", None, PruningRequest("enc_self", 12, None, 7)),
+     (None, 0.5, PruningRequest("all", None, 0.5, 7))],
 )  # fmt: skip
-def test_wishes(keep: str | None, loss: float | None, wish: Wish) -> None:
-    assert wish_of(keep=keep, loss=loss, by="gates", updates=7) == wish
+def test_requests(keep: str | None, loss: float | None, request: PruningRequest) -> None:
+    assert request_of(keep=keep, loss=loss, by="gates", updates=7) == request
 
 
 @pytest.mark.parametrize(
@@ -264,14 +265,14 @@ def test_what_cannot_be_pruned_gets_a_sentence(
     ("heads", "sizes"), [(48, [36, 24, 18, 12, 6]), (4, [3, 2, 1]), (3, [2, 1]), (2, [1]), (6, [4, 3, 2, 1])]
 )
 def test_the_sizes_that_a_loss_is_tried_with_leave_a_head_and_prune_one(heads: int, sizes: list[int]) -> None:
-    assert Wish("all", None, 0.5, 1).sizes(heads) == sizes
+    assert PruningRequest("all", None, 0.5, 1).sizes(heads) == sizes
 
 
 def test_a_model_with_a_single_head_has_none_to_prune() -> None:
     for keep, loss in ((1, None), (None, 0.5)):
         with pytest.raises(UserError, match="has fewer than two heads in that scope: give one with a head that can go"):
-            Wish("all", keep, loss, 1).sizes(1)
-    assert Wish("all", None, None, 1, units=9).sizes(1) == [1], "its hidden units can go all the same"
+            PruningRequest("all", keep, loss, 1).sizes(1)
+    assert PruningRequest("all", None, None, 1, units=9).sizes(1) == [1], "its hidden units can go all the same"
 
 
 @pytest.mark.parametrize(
@@ -347,7 +348,7 @@ def test_what_speed_was_won_is_said_and_if_none_was_that(
     monkeypatch.setattr(Costs, "speeds", lambda _costs, _models, size: {"smaller": ratio if size == 16 else (1, 1, 1)})
     monkeypatch.setattr(Costs, "whole_bytes", 2_340_000)
     lost = Loss(3, 80, 90, -10, -12, -8)
-    given = place, Wish("enc_self", 12, None, 1), experiment.baseline, lost, 1_230_000, torch.device("cpu")
+    given = place, PruningRequest("enc_self", 12, None, 1), experiment.baseline, lost, 1_230_000, torch.device("cpu")
     first, weights, alone, together = report_lines(*given)  # type: ignore[arg-type]
     assert first.startswith("3 of 6 heads are left. On 3 held-out sentences")
     assert "80.0, and 90.0 with all heads" in first
@@ -377,7 +378,7 @@ def test_what_is_lost_is_told_by_the_control(monkeypatch: pytest.MonkeyPatch, tm
     monkeypatch.setattr(shrinking, "answering", answering)
     monkeypatch.setattr(shrinking, "needs_control", lambda *_: True)
     monkeypatch.setattr(shrinking, "heads_of", lambda *_: 5)
-    found = shrinking._loss(place, Wish("all", 5, None, 1), tmp_path / "small", "test", "cpu")  # type: ignore[arg-type]
+    found = shrinking._loss(place, PruningRequest("all", 5, None, 1), tmp_path / "small", "test", "cpu")  # type: ignore[arg-type]
     pruned, control = (sacrebleu.corpus_bleu(said[name], [wanted]).score for name in ("small", "lam-0"))
     assert (found.pruned, found.control, found.change) == pytest.approx((pruned, control, pruned - control), abs=0.01)
     assert found.low <= found.change <= found.high

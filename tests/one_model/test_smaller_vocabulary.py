@@ -13,8 +13,8 @@ from heads.__main__ import main
 from heads.base.files import write_lines
 from heads.interop.bundle import Bundle, saved_bundle
 from heads.model.folder import load_folder, load_model
+from heads.one_model.request import PruningRequest
 from heads.one_model.smaller_vocabulary import cut_words, split_otherwise, with_smaller_vocabulary
-from heads.one_model.wish import Wish
 from heads.one_model.workplace import STUDIED, Workplace, splits_of
 from heads.text.encoding import vocabulary_of
 from heads.text.fewer_subwords import names_of
@@ -75,8 +75,8 @@ def test_a_subword_that_is_written_for_held_out_text_alone_goes(model: Path, tmp
     splits = {"train": others, "dev": [held_out], "test": [held_out], STUDIED: others[:3]}
     place = Workplace(tmp_path / "work", {})
     place.lay_out(saved_bundle(model))
-    wish = Wish("all", None, None, 1, "surgeon", vocabulary=True)
-    fewer = with_smaller_vocabulary(place, wish, splits, torch.device("cpu"), print)
+    request = PruningRequest("all", None, None, 1, "surgeon", vocabulary=True)
+    fewer = with_smaller_vocabulary(place, request, splits, torch.device("cpu"), print)
     kept = names_of(vocabulary_of(fewer.bpe / "target.model"))
     assert rare not in kept and {*kept} < {*names_of(target)}
 

@@ -17,8 +17,8 @@ from heads.interop.bundle import saved_bundle
 from heads.model.folder import load_folder
 from heads.model.transformer import Transformer
 from heads.one_model import fine_tuning, shrinking
+from heads.one_model.request import PruningRequest, total_of_units
 from heads.one_model.surgery import Surgery, studied
-from heads.one_model.wish import Wish, total_of_units
 from heads.one_model.workplace import STUDIED, Workplace, splits_for, splits_of
 from heads.pruning.closed_form import doing_without, output_of, parts_at
 from heads.pruning.surgeon import refitted
@@ -69,7 +69,7 @@ def surgery(model: Path, tmp_path: Path) -> Surgery:
     place.lay_out(bundle)
     splits = splits_for(bundle, LINES, 1000, never)
     place.answer({STUDIED: splits["train"], "dev": splits["train"]}, cpu, lambda _: None)
-    return Surgery(place, Wish("all", 9, None, 1, "surgeon", units=None, faster=1.01), cpu, lambda _: None)
+    return Surgery(place, PruningRequest("all", 9, None, 1, "surgeon", units=None, faster=1.01), cpu, lambda _: None)
 
 
 def test_the_model_that_is_written_has_the_heads_picked_and_output_maps_refitted(

@@ -21,7 +21,7 @@ from heads.model.shape import Head, ModelShape
 from heads.model.sublayers import Gates
 from heads.model.transformer import Transformer
 from heads.pruning.gates import HardConcreteGates, budgets_of, gate_rows, is_open
-from heads.text.batches import read_pairs
+from heads.text.batches import pairs_of, read_tokens
 from heads.text.vocabulary import Vocabulary
 from heads.training.checkpointing import Unfinished
 from heads.training.evaluation import evaluation
@@ -160,7 +160,8 @@ def dev_scores(
     references = Words(tmp_path).decode([target.tolist() for target in targets])
     references = [*references[: SCORED + 1], *["something quite different"] * 12]
     settings = training_settings(micro_batch_tokens=13, dev_bleu_sentences=SCORED)
-    pairs, vocabulary = read_pairs(tmp_path, "dev", settings.max_subwords), cast(Vocabulary, Words(tmp_path))
+    pairs = pairs_of(*read_tokens(tmp_path, "dev"), settings.max_subwords, labelled=False)
+    vocabulary = cast(Vocabulary, Words(tmp_path))
     return partial(evaluation, pairs, references, vocabulary, settings, torch.device("cpu"))
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from heads.__main__ import main
 from heads.base.files import UserError, read_json, read_lines, write_lines
-from heads.text.batches import Examples, read_pairs
+from heads.text.batches import Examples, pairs_of, read_tokens
 from heads.text.encoding import encode_file, opened
 from heads.text.labels import Labels, learn_labels, write_labels
 from heads.text.special_ids import BOS, EOS, PAD
@@ -49,7 +49,7 @@ def test_a_label_is_its_place_among_all_sorted(bpe: Path) -> None:
 
 
 def test_a_batch_of_examples_has_one_answer_each_and_adds_no_sign(bpe: Path) -> None:
-    examples = read_pairs(bpe, "dev", 100, labelled=True)
+    examples = pairs_of(*read_tokens(bpe, "dev"), 100, labelled=True)
     assert isinstance(examples, Examples)
     members = examples.index[[3, 0, 7]]
     batch = examples.batch(members)

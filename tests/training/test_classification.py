@@ -15,7 +15,7 @@ from heads.model.folder import model_of
 from heads.model.shape import ModelShape, full_heads
 from heads.pruning.gates import HardConcreteGates
 from heads.pruning.penalty import Penalty
-from heads.text.batches import Pairs, read_pairs
+from heads.text.batches import Pairs, pairs_of, read_tokens
 from heads.text.special_ids import PAD
 from heads.text.vocabulary import Vocabulary
 from heads.training.checkpointing import Unfinished
@@ -58,7 +58,7 @@ def new_training(
             pruning = Pruning(gates, Penalty(torch.tensor([lam])), 0.05, 3, updates, frozen_beside("all", model))
         settings = training_settings(**{"batch_tokens": 120, "micro_batch_tokens": 50, "max_subwords": 40, **changes})
         plan = TrainingPlan(settings, length(updates=updates), seed=7, updates_before=0, device=CPU)
-        return Training(model, read_pairs(bpe, "train", 40, labelled=True), plan, pruning)
+        return Training(model, pairs_of(*read_tokens(bpe, "train"), 40, labelled=True), plan, pruning)
 
     return build
 
@@ -85,7 +85,7 @@ def test_the_loss_is_the_mean_over_examples_of_the_smoothed_cross_entropy_of_the
 
 def test_dev_loss_and_accuracy_are_means_over_examples(new_training: New, bpe: Path) -> None:
     training = new_training(dropout=0.0)
-    dev = read_pairs(bpe, "dev", 40, labelled=True)
+    dev = pairs_of(*read_tokens(bpe, "dev"), 40, labelled=True)
     scores = classification(dev, training.plan.training, CPU, training.model.eval(), None)
     losses, right = zip(*(by_definition(training, dev, member, 0.0) for member in range(13)), strict=True)
     assert scores["dev_loss"] == pytest.approx(np.mean(losses), rel=1e-5)
@@ -107,7 +107,7 @@ def test_every_weight_of_a_classifier_learns_beside_gates(new_training: New, opt
 
 def test_a_classifier_learns_what_a_word_tells(new_training: New, bpe: Path) -> None:
     training = new_training(updates=60, dropout=0.0)
-    dev = read_pairs(bpe, "dev", 40, labelled=True)
+    dev = pairs_of(*read_tokens(bpe, "dev"), 40, labelled=True)
     for members, batches in training.prepared(0):
         training.step(members, batches)
         if training.update == 60:
@@ -120,7 +120,7 @@ def test_a_classifier_learns_what_a_word_tells(new_training: New, bpe: Path) -> 
 def test_a_killed_classifier_ends_as_if_nothing_had_happened(
     new_training: New, bpe: Path, tmp_path: Path, kill: int
 ) -> None:
-    dev = read_pairs(bpe, "dev", 40, labelled=True)
+    dev = pairs_of(*read_tokens(bpe, "dev"), 40, labelled=True)
 
     def run(training: Training, folder: Path) -> dict[str, Any]:
         evaluate = partial(classification, dev, training.plan.training, CPU)

@@ -19,6 +19,7 @@ from heads.text.batches import Pairs
 from heads.training import job
 from heads.training.distributed import Processes
 from heads.training.loop import Row, Training
+from heads.training.training_text import read_training_text
 from tiny_commands import command, started, words_of, write_data
 
 SECTIONS = {"baseline": {"updates": 4}, "gates": {"updates": 4}, "scratch": {"updates": 4}, "selected": {"updates": 4}}
@@ -145,8 +146,8 @@ def test_a_training_on_other_data_or_by_another_torch_starts_from_its_beginning(
 
 def test_a_state_is_gone_on_with_on_the_same_kind_of_device_whichever_that_is(place: Place) -> None:
     """Noise continues where it stopped, and a GPU draws its own."""
-    paths = (place.data, place.data / "dev.txt", place.data, place.data / "train.jsonl")
-    given = job.Job({}, *paths, 1, 1e9, torch.device("cpu"), Processes(), {})
+    text = read_training_text(place.data, place.data / "dev.txt")
+    given = job.Job({}, text, place.data, place.data / "train.jsonl", 1, 1e9, torch.device("cpu"), Processes(), {})
     kinds = ("cpu", "cuda", "cuda:1")
     told = [replace(given, device=torch.device(kind), model=place.data / kind) for kind in kinds]
     on_cpu, on_gpu, on_other_gpu = (job._taken_up(each, "baseline").identity for each in told)

@@ -16,7 +16,7 @@ from heads.model.shape import ModelShape
 from heads.model.sublayers import Gates
 from heads.model.transformer import Transformer
 from heads.pruning.subset_gates import SubsetGates
-from heads.text.batches import Batch, Pairs, cut, read_pairs
+from heads.text.batches import Batch, Pairs, cut, pairs_of, read_tokens
 from heads.text.packed import Packed
 from heads.text.vocabulary import Vocabulary
 from heads.training.checkpointing import Unfinished
@@ -193,7 +193,8 @@ def test_the_dev_loss_is_nats_a_target_token_however_the_batches_are_cut(
     data: Path, new_training: New, training_settings: Callable[..., TrainingSettings]
 ) -> None:
     training, vocabulary = new_training(), Vocabulary(data / "target.model")
-    dev, references, model = read_pairs(data, "dev", 20), read_lines(data / "dev.txt"), training.model.eval()
+    dev = pairs_of(*read_tokens(data, "dev"), 20, labelled=False)
+    references, model = read_lines(data / "dev.txt"), training.model.eval()
     total, tokens = 0.0, 0
     for number in range(7):
         batch = dev.batch(np.array([number]))

@@ -6,6 +6,7 @@ from pathlib import Path
 from heads.base.provenance import made_by
 from heads.training.devices import label_of
 from heads.training.job import Job, begin
+from heads.training.training_text import read_training_text
 
 
 def job_of(arguments: argparse.Namespace, **outputs: Path) -> Job:
@@ -16,8 +17,7 @@ def job_of(arguments: argparse.Namespace, **outputs: Path) -> Job:
     device, processes = begin(arguments.device, arguments.threads, arguments.processes)
     return Job(
         content=arguments.settings,
-        data=arguments.data,
-        references=arguments.references,
+        text=read_training_text(arguments.data, arguments.references),
         model=arguments.model,
         history=arguments.history,
         seed=arguments.seed,

@@ -30,10 +30,10 @@ from heads.interop.opening import open_model
 from heads.one_model.costs import weights_in
 from heads.one_model.inspecting import shown_name
 from heads.one_model.prune_report import page_beside, pruned_page, report_lines
+from heads.one_model.request import FLAGS, GATES, MINUTES, SURGEON, UPDATES, WAYS, fitted, request_of
 from heads.one_model.shrinking import shrunk
 from heads.one_model.smaller_vocabulary import refuse_vocabulary, with_smaller_vocabulary
 from heads.one_model.surgery import studied
-from heads.one_model.wish import FLAGS, GATES, MINUTES, SURGEON, UPDATES, WAYS, fitted, wish_of
 from heads.one_model.workplace import STUDIED, Workplace, fingerprint_of, splits_for
 from heads.training.devices import pick
 from heads.translation.scoring import metric_named
@@ -84,17 +84,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Prune, write the folder, and report loss and speed-up; if interrupted, the same command resumes."""
     refuse_quantization(arguments.format, arguments.quantization)
-    wish = wish_of(**{name: getattr(arguments, name) for name in FLAGS})
+    request = request_of(**{name: getattr(arguments, name) for name in FLAGS})
     lines = read_lines(arguments.text)
     metric = metric_named(arguments.metric, arguments.tokenize)
     languages = languages_of(arguments)
     report = partial(print, file=sys.stderr, flush=True)
     bundle = open_model(arguments.model, arguments.prefix, arguments.labels, languages)
-    splits = splits_for(bundle, lines, arguments.sentences or SENTENCES[wish.by], report)
-    wish = fitted(wish, bundle.shape)
-    refuse_format(bundle, wish.format)
-    refuse_vocabulary(bundle, wish)
-    asked = {"model": arguments.model, "text": fingerprint_of(splits), "metric": metric, **wish.asked}
+    splits = splits_for(bundle, lines, arguments.sentences or SENTENCES[request.by], report)
+    request = fitted(request, bundle.shape)
+    refuse_format(bundle, request.format)
+    refuse_vocabulary(bundle, request)
+    asked = {"model": arguments.model, "text": fingerprint_of(splits), "metric": metric, **request.asked}
     given = {"languages": " ".join(languages).strip(), "labels": arguments.labels}
     asked |= {name: value for name, value in given.items() if value}
     unfinished = arguments.output.with_name(f".{arguments.output.name}.unfinished")
@@ -103,11 +103,11 @@ def run(arguments: argparse.Namespace) -> None:
     # Only once: what holds a GPU would wait for a second one.
     device = pick(arguments.device, arguments.threads)
     splits[STUDIED] = studied(splits["train"])
-    place = with_smaller_vocabulary(place, wish, splits, device, report)
-    smaller, lost, tried = shrunk(place, wish, splits, device, arguments.threads, report)
-    shown = pruned_page(place, shown_name(arguments.model), wish, tried, device, report)
-    export_any(smaller, arguments.output, wish.format, **wish.options)
+    place = with_smaller_vocabulary(place, request, splits, device, report)
+    smaller, lost, tried = shrunk(place, request, splits, device, arguments.threads, report)
+    shown = pruned_page(place, shown_name(arguments.model), request, tried, device, report)
+    export_any(smaller, arguments.output, request.format, **request.options)
     write_text(page_beside(arguments.output), shown)
-    for line in report_lines(place, wish, smaller, lost, weights_in(arguments.output), device):
+    for line in report_lines(place, request, smaller, lost, weights_in(arguments.output), device):
         report(line)
     place.original.remove()

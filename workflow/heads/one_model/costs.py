@@ -20,7 +20,7 @@ from heads.model.head_removal import prune
 from heads.model.shape import Place
 from heads.model.sublayers import CrossAttention, FeedForwardPart, SelfAttention, SubLayer
 from heads.model.transformer import Transformer
-from heads.one_model.wish import HEADS_GO, Wish
+from heads.one_model.request import HEADS_GO, PruningRequest
 from heads.one_model.workplace import Workplace
 from heads.pruning.closed_form import output_of, parts_at
 from heads.text.special_ids import EOS
@@ -41,13 +41,13 @@ SENTENCES = {1: 8, 16: 32}
 class Costs:
     """Costs of one model's heads and hidden units in a format."""
 
-    def __init__(self, place: Workplace, model: Encoder, wish: Wish, device: torch.device) -> None:
-        """wish: says what may go, and the format. The dev split must have been answered."""
-        self.place, self.model, self.wish, self.device = place, model, wish, device
+    def __init__(self, place: Workplace, model: Encoder, request: PruningRequest, device: torch.device) -> None:
+        """request: says what may go, and the format. The dev split must have been answered."""
+        self.place, self.model, self.request, self.device = place, model, request, device
 
     def counts(self, place: Place) -> bool:
         """Whether a head or unit that is gone saves anything."""
-        return place[0] in FEEDFORWARDS or self.wish.format in HEADS_GO
+        return place[0] in FEEDFORWARDS or self.request.format in HEADS_GO
 
     @cached_property
     def original(self) -> tuple[Workplace, Encoder]:
@@ -72,11 +72,11 @@ class Costs:
 
     def bytes_in(self, run: Path) -> int:
         """Bytes of the weights of a run's model in the format."""
-        if self.wish.format == "folder":
+        if self.request.format == "folder":
             return (run / WEIGHTS).stat().st_size
         with tempfile.TemporaryDirectory() as folder:
             out = Path(folder) / "exported"
-            export_any(run, out, self.wish.format, **self.wish.options)
+            export_any(run, out, self.request.format, **self.request.options)
             return weights_in(out)
 
     def bytes(self, place: Place) -> float:
@@ -99,7 +99,7 @@ class Costs:
 
     def megabytes_of(self, model: Encoder) -> float:
         """Megabytes that a model with fewer heads or units takes."""
-        left = parts_at(model, self.wish.kinds)
+        left = parts_at(model, self.request.kinds)
         gone = {place: output_of(part)[1] - output_of(left[place])[1] for place, part in self.parts.items()}
         return (self.whole_bytes - sum(number * self.bytes(place) for place, number in gone.items())) / MEGABYTE
 
@@ -110,13 +110,13 @@ class Costs:
     @cached_property
     def parts(self) -> dict[Place, SubLayer]:
         """The sub-layers that may lose some."""
-        return {place: part for place, part in parts_at(self.model, self.wish.kinds).items() if output_of(part)[1]}
+        return {place: part for place, part in parts_at(self.model, self.request.kinds).items() if output_of(part)[1]}
 
     @cached_property
     def times(self) -> dict[str, float]:
         """By kind, the time of a head or unit: what is saved without half of them in all layers, shared among these."""
         halves, gone = dict[str, Encoder](), dict[str, int]()
-        for kind in self.wish.kinds:
+        for kind in self.request.kinds:
             sizes = [output_of(part)[1] for place, part in self.parts.items() if place[0] == kind]
             if self.counts((kind, 0)) and any(size > 1 for size in sizes):
                 stays = [[number < size - size // 2 for number in range(size)] for size in sizes]
@@ -160,12 +160,12 @@ class Costs:
         self, place: Workplace, model: Encoder, batches: Sequence[TimedBatch], folder: Path
     ) -> Callable[[], object]:
         """A function that lets a model answer some sentences of the dev split."""
-        if self.wish.format != "ctranslate2":
+        if self.request.format != "ctranslate2":
             return partial(translate_all, model, batches, SPEED)
         assert isinstance(model, Transformer)
         folder.mkdir()
         vocabularies = load_vocabularies(place.bpe, model)
-        return timed_in_ctranslate2(model, vocabularies, batches, folder, self.wish.quantization)
+        return timed_in_ctranslate2(model, vocabularies, batches, folder, self.request.quantization)
 
     def batches(self, size: int, of: tuple[Workplace, Encoder] | None = None) -> list[TimedBatch]:
         """The sentences, so many at once, and how long the translations are of the model, or `of` that of a folder."""

@@ -13,6 +13,7 @@ from heads.one_model.workplace import Workplace
 from heads.training.devices import label_of
 from heads.training.distributed import Processes
 from heads.training.job import Job, run_job
+from heads.training.training_text import read_training_text
 
 TRAINING = TrainingSettings(
     batch_tokens=1536,
@@ -42,8 +43,7 @@ def fine_tune(place: Workplace, folder: Path, minutes: float, device: torch.devi
         save_folder(load_model(folder), start, facts_of(folder), made_by())
     job = Job(
         content={"training": TRAINING.model_dump(), "minutes": minutes},
-        data=place.bpe,
-        references=place.text("dev", SIDES[1]),
+        text=read_training_text(place.bpe, place.text("dev", SIDES[1])),
         model=folder,
         history=history,
         seed=1,

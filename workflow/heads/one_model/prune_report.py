@@ -25,10 +25,10 @@ from heads.one_model.costs import SPEED, Costs
 from heads.one_model.measuring import Measuring
 from heads.one_model.page import PARTS as PARTS_OF_HEADS
 from heads.one_model.page import content_of
+from heads.one_model.request import GATES, PruningRequest
 from heads.one_model.shrinking import Loss, heads_of, needs_control, run_of_target, smaller
 from heads.one_model.smaller_vocabulary import vocabulary_line
 from heads.one_model.text import Text
-from heads.one_model.wish import GATES, Wish
 from heads.one_model.workplace import Workplace
 from heads.tables.reading import RunContent, RunFiles
 from heads.translation.stream import Report
@@ -46,15 +46,15 @@ ON_PAGE = ("heads", "attention", "closing", "concrete")
 
 
 def report_lines(
-    place: Workplace, wish: Wish, folder: Path, lost: Loss, weights: int, device: torch.device
+    place: Workplace, request: PruningRequest, folder: Path, lost: Loss, weights: int, device: torch.device
 ) -> Iterator[str]:
     """The lines of the report on the smaller model of a run's folder: its loss, its size, and its speed.
 
     weights: bytes of its weights in the format.
     """
-    heads = heads_of(place.baseline, wish.scope)
+    heads = heads_of(place.baseline, request.scope)
     sentences = len(read_lines(place.text("test", SIDES[0])))
-    same = "with all heads after the same training" if needs_control(place, wish) else "for the whole model"
+    same = "with all heads after the same training" if needs_control(place, request) else "for the whole model"
     whole = f"{lost.control:.1f} {same}"
     against = AGAINST[lost.metric]
     if lost.tokeniser not in (AUTO, DEFAULT_TOKENISER) and lost.metric != CHRF:
@@ -66,12 +66,12 @@ def report_lines(
         f"{left} are left. On {sentences} held-out sentences, by {against}, it has "
         f"{lost.pruned:.1f}, and {whole}: {lost.change:+.2f} (95 % interval {lost.low:+.2f} to {lost.high:+.2f})."
     )
-    if zeros := units_of_zeros(model.shape, of_one_width(wish.format, place.came_with)):
+    if zeros := units_of_zeros(model.shape, of_one_width(request.format, place.came_with)):
         yield (
-            f"Its feed-forward layers differ in width, and those of the format {wish.format} do not: {zeros:,} "
+            f"Its feed-forward layers differ in width, and those of the format {request.format} do not: {zeros:,} "
             "of their units are zeros there, which take room and time."
         )
-    costs = Costs(place, load_model(place.baseline).to(device), wish, device)
+    costs = Costs(place, load_model(place.baseline).to(device), request, device)
     if place.whole is not None:
         yield vocabulary_line(place)
     whole_size = costs.original_bytes / MEGABYTE
@@ -98,21 +98,21 @@ def page_beside(folder: Path) -> Path:
 
 
 def pruned_page(
-    place: Workplace, name: str, wish: Wish, sizes: Sequence[int], device: torch.device, report: Report
+    place: Workplace, name: str, request: PruningRequest, sizes: Sequence[int], device: torch.device, report: Report
 ) -> str:
     """The page of the model called `name`: its heads are measured, and every size that was tried is scored."""
     text = Text(read_lines(place.text("test", SIDES[0]))[:SENTENCES], tokeniser=place.tokeniser, metric=place.metric)
     measuring = Measuring(saved_bundle(place.baseline), text, device, report)
     measured = {**measuring.measure(), "train.jsonl": [{"update": 0, "updates": 0, "dev_loss": None}]}
     runs: list[RunFiles] = []
-    control: list[tuple[Target, int | None]] = [(CONTROL, None)] * needs_control(place, wish)
-    closing = wish.by == GATES and wish.gated == wish.scope  # the page draws no gates on hidden units
-    for target, number in (*control, *((wish.target(kept), kept) for kept in sizes)):
+    control: list[tuple[Target, int | None]] = [(CONTROL, None)] * needs_control(place, request)
+    closing = request.by == GATES and request.gated == request.scope  # the page draws no gates on hidden units
+    for target, number in (*control, *((request.target(kept), kept) for kept in sizes)):
         report(f"answers of the model: {target}")
-        pruned, gates = smaller(place, wish.gated, target), run_of_target(place, "gates", wish.gated, target)
+        pruned, gates = smaller(place, request.gated, target), run_of_target(place, "gates", request.gated, target)
         made: dict[Path, dict[str, Any]] = {gates: {}} if closing else {}
         made[pruned] = _answers(measuring, load_model(pruned))
-        runs += [(name, shown(run, wish.scope, number), RunContent(content, run)) for run, content in made.items()]
+        runs += [(name, shown(run, request.scope, number), RunContent(content, run)) for run, content in made.items()]
     return page(content_of(name, measured, runs, ON_PAGE if closing else PARTS_OF_HEADS))
 
 

@@ -25,13 +25,14 @@ from heads.model.folder import WEIGHTS, load_model
 from heads.model.shape import shape_of
 from heads.one_model.answering import GREEDY, UNITS
 from heads.one_model.fine_tuning import fine_tune
+from heads.one_model.request import GATES, SURGEON, PruningRequest
 from heads.one_model.surgery import Surgery
-from heads.one_model.wish import GATES, SURGEON, Wish
 from heads.one_model.workplace import Workplace
 from heads.pruning.removal import remove_closed
 from heads.training.devices import label_of, pick
 from heads.training.distributed import Processes
 from heads.training.job import Job, frozen_beside, pruning_of, run_job
+from heads.training.training_text import read_training_text
 from heads.translation.model_folder import VOCABULARIES
 from heads.translation.stream import Report
 
@@ -70,66 +71,74 @@ def heads_of(folder: Path, scope: str) -> int:
 
 
 def shrunk(
-    place: Workplace, wish: Wish, splits: Mapping[str, list[str]], device: torch.device, threads: int, report: Report
+    place: Workplace,
+    request: PruningRequest,
+    splits: Mapping[str, list[str]],
+    device: torch.device,
+    threads: int,
+    report: Report,
 ) -> tuple[Path, Loss, list[int]]:
-    """The folder of the smallest model that fits the wish, its loss on held-out sentences, and all sizes tried.
+    """The folder of the smallest model that fits the request, its loss on held-out sentences, and all sizes tried.
 
     splits: the text. Raises UserError if even the largest size that is tried loses more than allowed.
     """
-    place.answer({name: splits[name] for name in wish.read_first}, device, report)
-    heads = heads_of(place.baseline, wish.scope)
+    place.answer({name: splits[name] for name in request.read_first}, device, report)
+    heads = heads_of(place.baseline, request.scope)
     best: tuple[Path, Loss] | None = None
     tried: list[int] = []
-    surgery = Surgery(place, wish, device, report) if wish.by == SURGEON else None
+    surgery = Surgery(place, request, device, report) if request.by == SURGEON else None
     if surgery is not None and not (place.results / "pruned").is_dir():  # not if it was stopped after this
         for line in surgery.sizes():
             report(line)
-    for kept in wish.sizes(heads):
+    for kept in request.sizes(heads):
         tried.append(kept)
-        target = wish.target(kept)
+        target = request.target(kept)
         if surgery is not None:
-            surgery.smaller(kept, run_of_target(place, "pruned", wish.gated, target))
+            surgery.smaller(kept, run_of_target(place, "pruned", request.gated, target))
         else:
-            left = [f"{kept} of {heads} heads"] * wish.keeps_a_number
-            left += [f"{wish.units} hidden units in an average layer"] * (wish.units is not None)
-            report(f"training with {' and '.join(left)}{', and the control' * needs_control(place, wish)}")
-            _train_both(place, wish, target, device, threads)
-        folder = smaller(place, wish.gated, target)
-        lost = _loss(place, wish, folder, "dev" if wish.loss is not None else "test", device)
+            left = [f"{kept} of {heads} heads"] * request.keeps_a_number
+            left += [f"{request.units} hidden units in an average layer"] * (request.units is not None)
+            report(f"training with {' and '.join(left)}{', and the control' * needs_control(place, request)}")
+            _train_both(place, request, target, device, threads)
+        folder = smaller(place, request.gated, target)
+        lost = _loss(place, request, folder, "dev" if request.loss is not None else "test", device)
         change = f"{lost.change:+.2f} {UNITS[lost.metric]} ({lost.low:+.2f} to {lost.high:+.2f})"
-        before = ", before fine-tuning" if wish.minutes else ""
-        size = f"{lost.kept} of {heads} heads" if wish.keeps_a_number else "so small"
+        before = ", before fine-tuning" if request.minutes else ""
+        size = f"{lost.kept} of {heads} heads" if request.keeps_a_number else "so small"
         report(f"{size}{before}: {change}")
-        if wish.loss is not None and -lost.change > wish.loss:
+        if request.loss is not None and -lost.change > request.loss:
             break
         best = folder, lost
     if best is None:
         raise UserError(
-            f"Without a quarter of its heads the model loses more than {wish.loss} {UNITS[lost.metric]}: raise --loss."
+            f"Without a quarter of its heads the model loses more than {request.loss} {UNITS[lost.metric]}: "
+            "raise --loss."
         )
     folder, lost = best
-    if wish.minutes:
-        report(f"fine-tuning for {wish.minutes:g} minutes, once the rest of the text is answered")
+    if request.minutes:
+        report(f"fine-tuning for {request.minutes:g} minutes, once the rest of the text is answered")
         place.answer({"train": splits["train"]}, device, report)
-        fine_tune(place, folder, wish.minutes, device, threads)
-    if wish.loss is not None or wish.minutes:
-        lost = _loss(place, wish, folder, "test", device)
+        fine_tune(place, folder, request.minutes, device, threads)
+    if request.loss is not None or request.minutes:
+        lost = _loss(place, request, folder, "test", device)
     return folder, lost, tried
 
 
-def needs_control(place: Workplace, wish: Wish) -> bool:
+def needs_control(place: Workplace, request: PruningRequest) -> bool:
     """Whether a control is fine-tuned too; without training, or if it embeds sentences, the model itself is one."""
-    return wish.by == GATES and not shape_of(place.baseline).embeds
+    return request.by == GATES and not shape_of(place.baseline).embeds
 
 
-def _train_both(place: Workplace, wish: Wish, target: Target, device: torch.device, threads: int) -> None:
+def _train_both(place: Workplace, request: PruningRequest, target: Target, device: torch.device, threads: int) -> None:
     """Train the control, if needed, and the model with gates, in parallel if there are two threads of a CPU."""
-    trained = [CONTROL] * needs_control(place, wish) + [target]
-    waiting = [one for one in trained if not (run_of_target(place, "gates", wish.gated, one) / "heads.tsv").is_file()]
+    trained = [CONTROL] * needs_control(place, request) + [target]
+    waiting = [
+        one for one in trained if not (run_of_target(place, "gates", request.gated, one) / "heads.tsv").is_file()
+    ]
     # A second process would wait for the GPU that this one holds.
     apart = threads > 1 and len(waiting) > 1 and device.type == "cpu"
     each = threads // len(waiting) if apart else threads
-    asked = [(place.folder, place.results, wish, str(one), device, each) for one in waiting]
+    asked = [(place.folder, place.results, request, str(one), device, each) for one in waiting]
     if not apart:
         for one in asked:
             train_one(*one)
@@ -139,18 +148,19 @@ def _train_both(place: Workplace, wish: Wish, target: Target, device: torch.devi
             done.result()
 
 
-def train_one(folder: Path, results: Path, wish: Wish, asked: str, device: torch.device, threads: int) -> None:
+def train_one(
+    folder: Path, results: Path, request: PruningRequest, asked: str, device: torch.device, threads: int
+) -> None:
     """Fine-tune the model with gates; an interrupted training resumes. May run in a process of its own on a CPU."""
     own = pick("cpu", threads) if device.type == "cpu" else device
     target = Target.parse(asked, by_gates=True)
     settings = GatesSettings(
-        updates=wish.updates, average_last=1, gate_learning_rate=0.1, record_every=20, settled_share=0.34
+        updates=request.updates, average_last=1, gate_learning_rate=0.1, record_every=20, settled_share=0.34
     )
-    out = results / "gates" / wish.gated / str(target) / "seed-1"
+    out = results / "gates" / request.gated / str(target) / "seed-1"
     job = Job(
         content={"training": TRAINING.model_dump(), "gates": settings.model_dump(), "task": "translation"},
-        data=results / "bpe",
-        references=results / "bpe/dev.target.txt",
+        text=read_training_text(results / "bpe", results / "bpe/dev.target.txt"),
         model=out,
         history=out / "train.jsonl",
         seed=1,
@@ -162,7 +172,7 @@ def train_one(folder: Path, results: Path, wish: Wish, asked: str, device: torch
         gates_log=out / "gates.jsonl",
     )
     model = load_model(results / "baseline" / "seed-1")
-    pruning = pruning_of(model, wish.gated, target, settings, frozen_beside(wish.gated, model))
+    pruning = pruning_of(model, request.gated, target, settings, frozen_beside(request.gated, model))
     start = f"{folder.name} {target}"
     run_job(job, model, TRAINING, settings.length, start=start, updates_before=0, pruning=pruning)
 
@@ -181,13 +191,13 @@ def smaller(place: Workplace, scope: str, target: Target) -> Path:
     return out
 
 
-def _loss(place: Workplace, wish: Wish, folder: Path, split: str, device: torch.device) -> Loss:
+def _loss(place: Workplace, request: PruningRequest, folder: Path, split: str, device: torch.device) -> Loss:
     """The loss of a pruned model against the control, on a held-out split."""
-    trained = place, run_of_target(place, "gates", wish.gated, CONTROL)
-    control = trained if needs_control(place, wish) else (place.original, place.original.baseline)
+    trained = place, run_of_target(place, "gates", request.gated, CONTROL)
+    control = trained if needs_control(place, request) else (place.original, place.original.baseline)
     (whole, wanted, metric), (smaller, _, _) = (answering(*one, split, device) for one in (control, (place, folder)))
     pruned, unpruned = (metric.drawn(answer(None), wanted, DRAWS) for answer in (smaller, whole))
-    kept = heads_of(folder, wish.scope)
+    kept = heads_of(folder, request.scope)
     return Loss(kept, pruned[0], unpruned[0], *compared(pruned, unpruned), metric.name, metric.tokeniser)
 
 

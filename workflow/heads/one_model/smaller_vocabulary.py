@@ -17,7 +17,7 @@ from heads.base.names import SIDES
 from heads.interop.bundle import Bundle, saved_bundle
 from heads.interop.fewer_subwords import staying_in, write_with_fewer
 from heads.model.shape import FACTS, shape_of
-from heads.one_model.wish import Wish
+from heads.one_model.request import PruningRequest
 from heads.one_model.workplace import STUDIED, Workplace
 from heads.syntax.tokenising import words_of_text
 from heads.text.encoding import vocabulary_of
@@ -55,9 +55,9 @@ def noting(notes: Path) -> Callable[[Translator], Translator]:
     return noted
 
 
-def refuse_vocabulary(model: Bundle, wish: Wish) -> None:
+def refuse_vocabulary(model: Bundle, request: PruningRequest) -> None:
     """Raise UserError if subwords are to go and a model's vocabulary has none that could."""
-    if not wish.vocabulary:
+    if not request.vocabulary:
         return
     shape = model.shape
     least = [len(ids) for ids in staying_in(model, ((), ()), ((), ()))]
@@ -68,13 +68,13 @@ def refuse_vocabulary(model: Bundle, wish: Wish) -> None:
 
 
 def with_smaller_vocabulary(
-    place: Workplace, wish: Wish, splits: Mapping[str, list[str]], device: torch.device, report: Report
+    place: Workplace, request: PruningRequest, splits: Mapping[str, list[str]], device: torch.device, report: Report
 ) -> Workplace:
     """The folder in which the pruning goes on: its model has the subwords that the training part of the text needs.
 
     splits: the text. All of it is answered by the whole model. If no subwords are to go, nothing is done.
     """
-    if not wish.vocabulary:
+    if not request.vocabulary:
         return place
     notes = place.folder / WRITTEN
     # What was written for held-out sentences does not count, so these show what is lost.

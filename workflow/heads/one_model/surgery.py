@@ -22,7 +22,7 @@ from heads.model.shape import Place, facts_of
 from heads.one_model.answering import GREEDY, UNITS
 from heads.one_model.costs import Costs
 from heads.one_model.measuring import UNTRAINED
-from heads.one_model.wish import Wish, step_of, total_of_units
+from heads.one_model.request import PruningRequest, step_of, total_of_units
 from heads.one_model.workplace import STUDIED, Workplace
 from heads.pruning.closed_form import BATCH_TOKENS, Surgeon, gram_matrices, output_maps, rungs_of, without
 from heads.pruning.ladders import HeldOut, ladders_of
@@ -46,11 +46,11 @@ TIMED = 4
 class Surgery:
     """One model, from which any number of heads of a scope, and of hidden units, can be taken."""
 
-    def __init__(self, place: Workplace, wish: Wish, device: torch.device, report: Report) -> None:
+    def __init__(self, place: Workplace, request: PruningRequest, device: torch.device, report: Report) -> None:
         """report: called with what is being done. The text of the splits read first must have been answered."""
-        self.place, self.wish, self.device, self.report = place, wish, device, report
+        self.place, self.request, self.device, self.report = place, request, device, report
         self.model = load_model(place.baseline).to(device)
-        self.costs = Costs(place, self.model, wish, device)
+        self.costs = Costs(place, self.model, request, device)
 
     def smaller(self, heads: int, out: Path) -> None:
         """Write the model with so many heads, if any may go, and of the size asked for, into a folder.
@@ -66,8 +66,8 @@ class Surgery:
 
     def as_fast_as_asked(self, heads: int) -> Encoder:
         """The model with so many heads and of the size asked for; if it is too slow when timed, a smaller one."""
-        wish, more, speed = self.wish, 1.0, 1.0
-        if not wish.kinds:
+        request, more, speed = self.request, 1.0, 1.0
+        if not request.kinds:
             return self.model
         for _ in range(TIMED):
             try:
@@ -75,15 +75,15 @@ class Surgery:
             except UserError as error:
                 if more == 1.0:
                     raise
-                timed = f"--faster {wish.faster:g} was not reached: timed, a model is {speed:.2f} times as fast"
+                timed = f"--faster {request.faster:g} was not reached: timed, a model is {speed:.2f} times as fast"
                 raise UserError(f"{timed}, and none is much smaller: ask for less.") from error
-            if wish.faster is None:
+            if request.faster is None:
                 break
             speed, *_ = self.costs.speeds({"smaller": model})["smaller"]
             self.report(f"timed, it is {speed:.2f} times as fast as the whole model")
-            if speed >= wish.faster:
+            if speed >= request.faster:
                 break
-            more *= (1 - 1 / wish.faster) / max(1 - 1 / speed, 0.01)
+            more *= (1 - 1 / request.faster) / max(1 - 1 / speed, 0.01)
         return model
 
     def numbers(self, heads: int, more: float = 1.0) -> dict[Place, int]:
@@ -92,23 +92,23 @@ class Surgery:
         heads: of the scope, if a number was asked for. more: by what factor more time is to be saved than asked for.
         Raises UserError if no sub-layers have that size together.
         """
-        wish, costs = self.wish, self.costs
+        request, costs = self.request, self.costs
         full = {place: max(ladder) for place, ladder in self.rungs.items()}
 
         def all_but(cost: Callable[[Place], float], saved: float) -> Budget:
             """A budget that saves so much of what everything costs."""
             return Budget(cost, 0.0, sum(number * cost(place) for place, number in full.items()) - saved)
 
-        budgets = [self.of_heads(heads)] if wish.keeps_a_number else []
-        if wish.units is not None:
-            budgets.append(self.of_units(wish.units))
-        if wish.megabytes is not None:
-            budgets.append(all_but(costs.bytes, costs.whole_bytes - wish.megabytes * MEGABYTE))
-        if wish.faster is not None:
-            budgets.append(all_but(costs.time, more * (1 - costs.faster_already / wish.faster)))
+        budgets = [self.of_heads(heads)] if request.keeps_a_number else []
+        if request.units is not None:
+            budgets.append(self.of_units(request.units))
+        if request.megabytes is not None:
+            budgets.append(all_but(costs.bytes, costs.whole_bytes - request.megabytes * MEGABYTE))
+        if request.faster is not None:
+            budgets.append(all_but(costs.time, more * (1 - costs.faster_already / request.faster)))
         found = picked(self.rungs, budgets, self.together)
         if found is None:
-            raise UserError(self.wish.too_much(*self.farthest(full)))
+            raise UserError(self.request.too_much(*self.farthest(full)))
         return found
 
     def of_heads(self, number: int) -> Budget:
@@ -125,8 +125,10 @@ class Surgery:
         """How small in megabytes, and how many times as fast, the model gets if each sub-layer is cut to its least."""
         gone = {place: number - min(self.rungs[place]) for place, number in full.items()}
         bytes_gone = sum(number * self.costs.bytes(place) for place, number in gone.items())
-        time_gone = sum(number * self.costs.time(place) for place, number in gone.items()) if self.wish.faster else 0.0
-        fast = self.costs.faster_already if self.wish.faster else 1.0
+        time_gone = (
+            sum(number * self.costs.time(place) for place, number in gone.items()) if self.request.faster else 0.0
+        )
+        fast = self.costs.faster_already if self.request.faster else 1.0
         return (self.costs.whole_bytes - bytes_gone) / MEGABYTE, fast / max(1 - time_gone, 0.01)
 
     def of_numbers(self, numbers: Mapping[Place, int]) -> Encoder:
@@ -146,7 +148,7 @@ class Surgery:
     @cached_property
     def together(self) -> list[list[Place]]:
         """Groups of feed-forward networks that have one width in the format, and equally many units now."""
-        together = of_one_width(self.wish.format, self.place.came_with)
+        together = of_one_width(self.request.format, self.place.came_with)
         groups = [[place for place in self.rungs if place[0] in stacks] for stacks in together]
         return [group for group in groups if len({max(self.rungs[place]) for place in group}) == 1]
 
@@ -156,7 +158,7 @@ class Surgery:
             size, speed = self.costs.whole_bytes / MEGABYTE, self.costs.faster_already
             lost = self.lost({"": self.model})[""]
             yield f"all heads and units, fewer subwords: {size:.1f} MB, {speed:.2f} times as fast, {lost}"
-        if not self.wish.kinds:
+        if not self.request.kinds:
             return
         heads, units = (
             [max(ladder) for place, ladder in self.rungs.items() if place[0] in kinds]
@@ -170,8 +172,8 @@ class Surgery:
                 models[str(share)] = self.of_numbers(numbers)
         speeds, losses = self.costs.speeds(models, repeats=1), self.lost(models)
         for name, model in models.items():
-            own = [number for kind in FEEDFORWARDS if kind in self.wish.kinds for number in model.shape.units(kind)]
-            counts = [f"{len(model.shape.heads(self.wish.kinds))} heads"] if heads else []
+            own = [number for kind in FEEDFORWARDS if kind in self.request.kinds for number in model.shape.units(kind)]
+            counts = [f"{len(model.shape.heads(self.request.kinds))} heads"] if heads else []
             counts += [f"{sum(own) / len(own):,.0f} hidden units in an average layer"] if own else []
             size, (speed, *_) = self.costs.megabytes_of(model), speeds[name]
             yield f"{' and '.join(counts)}: {size:.1f} MB, {speed:.2f} times as fast, {losses[name]}"
@@ -196,7 +198,7 @@ class Surgery:
         self.report("reading the text once for the outputs of all heads and units")
         pairs = self.pairs(STUDIED)
         batches = (batch.to(self.device) for _, batch in pairs.first(SUBWORDS).in_order(BATCH_TOKENS))
-        return Surgeon(self.model, output_maps(self.model, gram_matrices(self.model, batches, self.wish.kinds)))
+        return Surgeon(self.model, output_maps(self.model, gram_matrices(self.model, batches, self.request.kinds)))
 
     @cached_property
     def ladders(self) -> dict[Place, Ladder]:

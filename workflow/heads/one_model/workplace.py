@@ -49,7 +49,7 @@ class Workplace:
         """asked: all that the training depends on. tokeniser, metric: of text, as in `text_metric`. whole: the folder
         with all subwords, if the model of this one has fewer.
 
-        Raises UserError if the folder was left by another wish.
+        Raises UserError if the folder was left by another request.
         """
         self.folder, self.named, self.metric, self.whole = folder, tokeniser, metric, whole
         self.results = folder / "results" / "model"

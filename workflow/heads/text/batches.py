@@ -180,13 +180,17 @@ def pairs_of(source: Tokens, target: Tokens, max_subwords: int, *, labelled: boo
     return (Examples if labelled else Pairs)(source, target, max_subwords)
 
 
-def read_pairs(data: Path, split: str, max_subwords: int, *, labelled: bool = False) -> Pairs:
-    """The encoded pairs of a split, or its examples, of the bpe stage. Raises UserError if none is short enough."""
-    source, target = (Tokens(data / f"{split}.{side}.safetensors") for side in SIDES)
+def training_pairs(source: Tokens, target: Tokens, max_subwords: int, name: str, *, labelled: bool) -> Pairs:
+    """The pairs of `pairs_of`, in a training. name: of the text. Raises UserError if none is short enough."""
     pairs = pairs_of(source, target, max_subwords, labelled=labelled)
     if not len(pairs.index):
-        raise UserError(f"{data}/{split} has no pair of at most {max_subwords} subwords: raise training.max_subwords.")
+        raise UserError(f"{name} has no pair of at most {max_subwords} subwords: raise training.max_subwords.")
     return pairs
+
+
+def read_tokens(data: Path, split: str) -> tuple[Tokens, Tokens]:
+    """Source and target of a split of the bpe stage. Raises UserError for a file that is missing or damaged."""
+    return Tokens(data / f"{split}.{SIDES[0]}.safetensors"), Tokens(data / f"{split}.{SIDES[1]}.safetensors")
 
 
 def measured_pairs(

@@ -1,4 +1,4 @@
-"""Run a training as a job: from a model and a folder of data to the folder of the trained model."""
+"""Run a training as a job: from a model and a text to the folder of the trained model."""
 
 import json
 import sys
@@ -11,10 +11,9 @@ from typing import Any
 import torch
 from torch import nn
 
-from heads.base.files import UserError, read_references, write_lines, write_tsv
-from heads.base.names import AUTO, SIDES
+from heads.base.files import UserError, write_lines, write_tsv
+from heads.base.names import AUTO
 from heads.base.provenance import provenance
-from heads.base.seals import sha256_of
 from heads.base.targets import Target
 from heads.config.trainings import GatesSettings, LengthSettings, TrainingSettings
 from heads.model.encoder import Encoder
@@ -23,8 +22,7 @@ from heads.model.transformer import Transformer
 from heads.pruning.gates import COLUMNS, gate_rows
 from heads.pruning.penalty import gates_and_penalty
 from heads.pruning.subset_gates import SubsetGates
-from heads.text.batches import read_pairs
-from heads.text.encoding import vocabulary_of
+from heads.text.vocabulary import Vocabulary
 from heads.training.checkpointing import OtherProcess, Unfinished, fingerprint
 from heads.training.devices import pick
 from heads.training.distributed import Processes, joined, launch
@@ -32,19 +30,17 @@ from heads.training.evaluation import classification, evaluation, fidelity
 from heads.training.loop import Evaluate, Training, train
 from heads.training.optimizers import NO_NEW_WEIGHTS, NewWeights
 from heads.training.schedule import Pruning, TrainingPlan
+from heads.training.training_text import TrainingText
 from heads.translation.text_scores import tokeniser_of
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What every training needs, whatever it trains: its files, seed, device and processes."""
+    """What every training needs, whatever it trains: its text, files, seed, device and processes."""
 
     content: Mapping[str, Any]
     """All settings of the stage: a state saved with other settings is not resumed."""
-    data: Path
-    """Folder of the bpe stage."""
-    references: Path
-    """Plain text of the dev targets."""
+    text: TrainingText
     model: Path
     """Folder to write the model into."""
     history: Path
@@ -124,7 +120,7 @@ def run_job(
     counted; its facts say so, and that it was grown if some of its weights are new. seconds: see `TrainingPlan`.
     teacher: see `Training`. Only the first process returns.
     """
-    pairs = read_pairs(job.data, "train", settings.max_subwords, labelled=model.shape.alone)
+    pairs = job.text.pairs("train", settings.max_subwords, labelled=model.shape.alone)
     plan = TrainingPlan(settings, length, job.seed, updates_before, job.device, keep_at, job.processes, new, seconds)
     training = Training(model, pairs, plan, pruning, teacher)
     unfinished = _taken_up(job, start)
@@ -151,11 +147,8 @@ def run_job(
 
 def _taken_up(job: Job, start: str) -> Unfinished:
     """The folder in which this same training may have saved its state."""
-    # The dev set too: the best dev loss so far and the log depend on it.
-    files = [job.data / f"{split}.{side}.safetensors" for split in ("train", "dev") for side in SIDES]
-    data = [sha256_of(path) for path in (*files, job.references)]
     # The device type too, as no random generator can resume from the state of another type's.
-    identity = fingerprint(job.content, job.seed, start, data, provenance()["torch"], job.device.type)
+    identity = fingerprint(job.content, job.seed, start, job.text.digest, provenance()["torch"], job.device.type)
     folder = job.model / "unfinished"
     if not job.processes.first:
         return OtherProcess(folder, identity)
@@ -163,12 +156,12 @@ def _taken_up(job: Job, start: str) -> Unfinished:
 
 
 def _evaluation(job: Job, model: Encoder, settings: TrainingSettings, teacher: Encoder | None = None) -> Evaluate:
-    pairs = read_pairs(job.data, "dev", settings.max_subwords, labelled=model.shape.alone)
+    pairs = job.text.pairs("dev", settings.max_subwords, labelled=model.shape.alone)
     if model.shape.embeds and teacher is not None:
         return partial(fidelity, pairs, teacher, settings, job.device)
     if model.shape.classifies:
         return partial(classification, pairs, settings, job.device)
-    vocabulary = vocabulary_of(job.data / "target.model")
-    references = read_references(job.references, "The dev source", len(pairs.source))
+    references, vocabulary = job.text.references, job.text.target
+    assert isinstance(vocabulary, Vocabulary)
     tokeniser = tokeniser_of(references) if settings.dev_bleu_sentences else AUTO
     return partial(evaluation, pairs, references, vocabulary, settings, job.device, tokeniser=tokeniser)

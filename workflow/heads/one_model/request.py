@@ -25,7 +25,7 @@ FLAGS = [
     *("vocabulary", "keep", "loss", "feedforward", "faster", "megabytes"),
     *("by", "minutes", "updates", "format", "quantization"),
 ]
-"""The flags of which a wish is made."""
+"""The flags that make a request."""
 MINUTES, UPDATES = 10.0, 400
 """How long a model is fine-tuned if that is not said: one cut down by the surgeon, and one with gates."""
 STEP = 64
@@ -33,7 +33,7 @@ STEP = 64
 
 
 @dataclass(frozen=True)
-class Wish:
+class PruningRequest:
     """The size asked for: `keep` heads of a scope, or the fewest that lose at most `loss` against the control."""
 
     scope: str
@@ -126,7 +126,7 @@ class Wish:
         return [self.keep]
 
 
-def wish_of(
+def request_of(
     *,
     vocabulary: bool = False,
     keep: str | None = None,
@@ -139,8 +139,8 @@ def wish_of(
     updates: int | None = None,
     format: str = "folder",
     quantization: str = "float32",
-) -> Wish:
-    """The wish that the flags express.
+) -> PruningRequest:
+    """The request that the flags make.
 
     Raises UserError for an invalid --keep, for numbers not above 0, and for flags that do not go together.
     """
@@ -157,7 +157,7 @@ def wish_of(
     _check_numbers(loss, faster, megabytes, by, minutes, updates)
     scope, number = _kept(keep)
     units, percent = _units(feedforward)
-    return Wish(
+    return PruningRequest(
         scope,
         number,
         loss,
@@ -227,18 +227,18 @@ def _units(feedforward: str | None) -> tuple[int | None, float | None]:
     return int(feedforward), None
 
 
-def fitted(wish: Wish, shape: ModelShape) -> Wish:
-    """The wish with a number of units in place of a percentage of those of a model of this shape.
+def fitted(request: PruningRequest, shape: ModelShape) -> PruningRequest:
+    """The request with a number of units in place of a percentage of those of a model of this shape.
 
     Raises UserError if the model's layers cannot have as few or as many units as asked for.
     """
     layers = [units for stack in FEEDFORWARDS for units in shape.units(stack)]
-    if wish.units_percent is not None:
-        wish = replace(wish, units=round(wish.units_percent / 100 * sum(layers) / len(layers)))
-    if wish.units is not None:
-        wish = replace(wish, units_left=total_of_units(layers, wish.units))
-    wish.sizes(len(shape.heads(SCOPES[wish.scope])))
-    return wish
+    if request.units_percent is not None:
+        request = replace(request, units=round(request.units_percent / 100 * sum(layers) / len(layers)))
+    if request.units is not None:
+        request = replace(request, units_left=total_of_units(layers, request.units))
+    request.sizes(len(shape.heads(SCOPES[request.scope])))
+    return request
 
 
 def step_of(units: int) -> int:

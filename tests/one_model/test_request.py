@@ -1,4 +1,4 @@
-"""What `heads prune` is asked for: flags as wishes, those that do not go together, and numbers that fit a model."""
+"""What `heads prune` is asked for: flags as requests, those that do not go together, and numbers that fit a model."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ import pytest
 from heads.base.files import UserError
 from heads.base.names import ATTENTIONS, FEEDFORWARDS
 from heads.model.shape import shape_of
-from heads.one_model.wish import Wish, fitted, wish_of
+from heads.one_model.request import PruningRequest, fitted, request_of
 from model_folders import Experiment
 
 
@@ -30,9 +30,9 @@ from model_folders import Experiment
 def test_flags_say_what_may_go_and_how_much(
     given: dict[str, Any], kinds: tuple[str, ...], expected: dict[str, Any]
 ) -> None:
-    wish = wish_of(**given)
-    assert wish.kinds == kinds
-    assert {name: getattr(wish, name) for name in expected} == expected
+    request = request_of(**given)
+    assert request.kinds == kinds
+    assert {name: getattr(request, name) for name in expected} == expected
 
 
 @pytest.mark.parametrize(
@@ -52,17 +52,17 @@ def test_flags_say_what_may_go_and_how_much(
 )
 def test_what_cannot_be_asked_for_gets_a_sentence(given: dict[str, Any], told: str) -> None:
     with pytest.raises(UserError) as caught:
-        wish_of(**given)
+        request_of(**given)
     assert told in str(caught.value)
 
 
 @pytest.mark.parametrize(("percent", "units"), [(67.0, 5), (50.0, 4), (80.0, 6)])
 def test_a_percentage_is_of_the_units_that_the_model_has(experiment: Experiment, percent: float, units: int) -> None:
-    wish = Wish("all", None, None, 1, "surgeon", units_percent=percent)
-    assert fitted(wish, shape_of(experiment.baseline)).units == units
+    request = PruningRequest("all", None, None, 1, "surgeon", units_percent=percent)
+    assert fitted(request, shape_of(experiment.baseline)).units == units
 
 
 def test_a_number_that_the_model_cannot_have_is_refused(experiment: Experiment) -> None:
-    for wish in (wish_of(feedforward="1%"), wish_of(feedforward="100%"), wish_of(keep="18")):
+    for request in (request_of(feedforward="1%"), request_of(feedforward="100%"), request_of(keep="18")):
         with pytest.raises(UserError, match="is not possible"):
-            fitted(wish, shape_of(experiment.baseline))
+            fitted(request, shape_of(experiment.baseline))
