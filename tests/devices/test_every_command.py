@@ -35,6 +35,7 @@ NOT_OF_DEVICES = {
 }
 """Flags for people that change only what is read before the model runs, or written after it."""
 QUICK = ("baseline", "gates", "lrp", "score", "importance", "ablation of labels", "translate by a shortlist")
+"""Cases that `make test` tries."""
 pytestmark = pytest.mark.filterwarnings("ignore:Initializing zero-element tensors")
 
 

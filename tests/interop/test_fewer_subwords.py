@@ -217,6 +217,7 @@ def test_transformers_writes_the_same_with_the_files_that_are_written(
     assert len({text for _, text in found[0]}) > 1
 
 
+@pytest.mark.slow
 @torch.inference_mode()
 def test_a_classifier_answers_the_same_with_the_word_pieces_of_its_examples(tmp_path: Path) -> None:
     save_bert_tokeniser(tmp_path / "theirs")

@@ -69,6 +69,7 @@ claim(["first"], Path(sys.argv[1]))
 """
 
 
+@pytest.mark.slow
 def test_a_gpu_is_not_handed_on_while_its_job_still_shuts_down(tmp_path: Path) -> None:
     job = started(LEAVE, tmp_path)
     try:
@@ -90,6 +91,7 @@ print(taken(["second"], Path(sys.argv[1]), "waiting for the second"), flush=True
 """
 
 
+@pytest.mark.slow
 def test_a_gpu_that_is_asked_for_by_its_number_is_waited_for_and_that_is_told_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -179,6 +181,7 @@ def test_a_number_without_a_gpu_and_one_gpu_for_several_processes_are_refused(
     assert own_gpu(None) == 0
 
 
+@pytest.mark.slow
 def test_jobs_with_temporary_folders_of_their_own_meet_in_the_same_folder(tmp_path: Path) -> None:
     code = "from heads.training.devices import LOCK_HOMES, lock_folder\nprint(lock_folder(LOCK_HOMES))"
     found = {str(lock_folder(LOCK_HOMES))}
