@@ -134,7 +134,7 @@ def test_the_experiment_of_head_budgets_is_as_the_public_code_of_its_paper_has_i
     budgets = experiment.sweep.budgets["all"]
     assert 4 in budgets and budgets == experiment.sweep.selection.fine_tuned.budgets
     # Their penalty is added to a loss summed over a batch.
-    assert experiment.sweep.lambdas["all"][-1] == pytest.approx(200 / 4096, rel=0.03)
+    assert experiment.sweep.lambdas["all"][-1].lam == pytest.approx(200 / 4096, rel=0.03)
 
 
 def test_a_training_of_the_defaults_has_the_papers_optimiser_and_schedule(

@@ -191,7 +191,7 @@ def test_an_experiment_of_any_size_says_nothing_of_numbers_of_heads(
 
 @pytest.mark.parametrize("values", [[0.05, 0.3, 0], [5e-2, 0.30], [0.3, 0.05]])
 def test_targets_are_lambdas_in_rising_order_with_the_control_first_and_then_budgets(values: list[Any]) -> None:
-    lambdas: dict[str, tuple[float, ...]] = {"all": tuple(values), "enc_self": ()}
+    lambdas: dict[str, Any] = {"all": tuple(values), "enc_self": ()}
     experiment = Experiment(sweep=SweepSettings(lambdas=lambdas, budgets={"all": (12, "4-6-8", "12")}))
     assert [*map(str, targets(experiment, "all"))] == ["lam-0", "lam-0.05", "lam-0.3", "keep-12", "keep-4-6-8"]
     assert targets(experiment, "enc_self") == []

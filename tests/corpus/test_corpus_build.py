@@ -155,7 +155,7 @@ def test_lines_are_held_out_for_roles_beside_named_dev_and_test_sets_and_their_t
         ({"trees": {"url": "ftp://example.org/x"}}, "does not begin with http"),
         ({"trees": {"url": "https://x", "path": "y"}}, "one of the keys path and url"),
         ({"trees": {"path": "y", "sha256": "abc"}}, "is not 64 lowercase hexadecimal digits"),
-        ({"trees": {"grammar": 0}}, r"corpus\.trees\.grammar: 0 is less than the minimum of 1"),
+        ({"trees": {"grammar": 0}}, r"corpus\.trees\.grammar is 0, but should be greater than or equal to 1"),
         ({"trees": {"grammar": 9, "url": "https://x"}}, r"^corpus\.trees\.url does not go with grammar: keep one"),
         (
             {"trees": {"grammar": 9}, "source": "pt"},

@@ -82,7 +82,7 @@ class Target:
     @classmethod
     def of_penalty(cls, penalty: Decimal | float | str) -> Target:
         """Gates with a penalty in nats per target token per head, however the number is written."""
-        return cls.parse(f"{PENALTY}-{number_text(penalty)}")
+        return cls(PENALTY, (Decimal(number_text(penalty)),))
 
     @classmethod
     def of_choice(cls, method: str, budget: int | str) -> Target:

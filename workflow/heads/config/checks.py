@@ -72,8 +72,8 @@ def _check_scratch(where: str, sweep: SweepSettings) -> None:
     for scope in sweep.scratch_scopes:
         if missing := set(sweep.scratch_lambdas.get(scope, ())) - set(sweep.lambdas.get(scope, ())):
             raise UserError(
-                f"{where}.sweep.scratch_lambdas.{scope} has {min(missing):g}, which is not in sweep.lambdas.{scope}: "
-                "sweep it as well, or name others, [] for none."
+                f"{where}.sweep.scratch_lambdas.{scope} has {min(missing).lam:g}, which is not in "
+                f"sweep.lambdas.{scope}: sweep it as well, or name others, [] for none."
             )
 
 

@@ -3,11 +3,12 @@
 from collections.abc import Mapping
 from typing import Annotated, ClassVar
 
-from pydantic import Field
+from pydantic import ConfigDict, Field, GetPydanticSchema, PlainSerializer
+from pydantic_core import core_schema
 
 from heads.base.methods import METHOD_FILES
 from heads.base.names import AUTO, CHOICE_SCOPE, CLASSIFICATION, GATED_SCOPES, SCOPES, TOKENISERS, TRANSLATION
-from heads.base.targets import BY_GATES
+from heads.base.targets import BY_GATES, Target
 from heads.config.analyses import (
     AblationSettings,
     AlignmentHeadsSettings,
@@ -55,7 +56,16 @@ from heads.config.trainings import (
 Scope = Annotated[str, one_of(*SCOPES)]
 GatedScope = Annotated[str, one_of(*GATED_SCOPES)]
 Seed = Annotated[Integer, Field(ge=0, le=2**31 - 1)]
-Lambda = Annotated[Number, Field(ge=0, le=1_000_000_000)]
+Lambda = Annotated[
+    Target,
+    GetPydanticSchema(
+        lambda _source, handler: core_schema.no_info_after_validator_function(
+            Target.of_penalty, handler(Annotated[Number, Field(ge=0, le=1_000_000_000)])
+        )
+    ),
+    PlainSerializer(lambda target: target.lam),
+]
+"""A number in settings; a target everywhere else."""
 SHARE = "(100|[1-9][0-9]?([.][0-9]+)?|0[.][0-9]*[1-9][0-9]*)%"
 """Above 0 % and at most 100 %, with the sign, so that 1 is always one head and never all of them."""
 # A number may be text too, since all values inside a mapping of Snakemake's --config are text.
@@ -111,6 +121,8 @@ class ChoiceSettings(Closed):
 
 class SweepSettings(Closed):
     """What is swept: seeds, lambdas, numbers of heads and methods of choosing them."""
+
+    model_config = ConfigDict(validate_default=True)
 
     seeds: Annotated[tuple[Seed, ...], Field(min_length=1), EachOnce] = setting((1,), "a whole set of models for each")
     lambdas: Mapping[GatedScope, tuple[Lambda, ...]] = setting(

@@ -41,12 +41,8 @@ TYPES = {
 }
 """JSON's name of the type that a value must have, by the type of pydantic's error."""
 
-BOUNDS = {
-    "greater_than_equal": "{value!r} is less than the minimum of {ge}",
-    "greater_than": "{value!r} is less than or equal to the minimum of {gt}",
-    "less_than_equal": "{value!r} is greater than the maximum of {le}",
-    "less_than": "{value!r} is greater than or equal to the maximum of {lt}",
-}
+QUOTED = re.compile("'([^']*)'")
+"""A word in pydantic's list of those that are expected, such as 'adam' or 'muon'."""
 
 
 @cache
@@ -102,8 +98,8 @@ def _after_path(parts: Sequence[str], where: str, rest: str) -> str:
 
 def _about_key(error: ErrorDetails, key: str) -> str:
     context: dict[str, Any] = error.get("ctx", {})
-    if error["type"] == "word":
-        return unknown(key, context["known"].split())
+    if error["type"] == "literal_error":
+        return unknown(key, QUOTED.findall(context["expected"]))
     return f": the key {key!r} is not {context.get('meaning', 'known here')}."
 
 
@@ -114,17 +110,15 @@ def _about_value(error: ErrorDetails, parts: Sequence[str]) -> str:
         return str(context["rest"])
     if kind in TYPES:
         return f" is {value!r}, but must be of type {TYPES[kind]}.{_hint(TYPES[kind], value, parts)}"
-    if kind in BOUNDS:
-        return f": {BOUNDS[kind].format(value=value, **context)}."
-    if kind == "word" and str(value) in RENAMED:
+    if kind == "literal_error" and str(value) in RENAMED:
         return f" is {value!r}, which {RENAMED[str(value)]}."
-    if kind == "word":
-        return f" is {value!r}, which is not a known value.{nearest(str(value), context['known'].split())}"
+    if kind == "literal_error":
+        return f" is {value!r}, which is not a known value.{nearest(str(value), QUOTED.findall(context['expected']))}"
     if kind == "meaning":
         return f": {value!r} is not {context['meaning']}."
     if kind == "too_short":
         return " is empty: name at least one."
-    return f": {error['msg']}."
+    return f" is {value!r}, but {error['msg'].removeprefix('Input ')}."
 
 
 def _hint(wanted: str, value: Any, parts: Sequence[str]) -> str:

@@ -33,8 +33,7 @@ def targets_of(experiment: Experiment, kind: str, scope: str) -> list[Target]:
         scopes = swept.scratch_scopes if kind == "scratch" else swept.penalty_scratch_scopes
         found = [target for target in found if target.has_penalty and scope in scopes]
         if kind == "scratch" and scope in swept.scratch_lambdas:
-            only = {Target.of_penalty(value) for value in swept.scratch_lambdas[scope]}
-            found = [target for target in found if target in only]
+            found = [target for target in found if target in swept.scratch_lambdas[scope]]
         return found
     if scope == CHOICE_SCOPE:
         found += [one for one in choices(experiment, fine_tuned=True) if one.by_gates and one not in found]
@@ -44,7 +43,7 @@ def targets_of(experiment: Experiment, kind: str, scope: str) -> list[Target]:
 def targets(experiment: Experiment, scope: str) -> list[Target]:
     """The targets of a scope: the control, lambdas in rising order, then budgets in the order of the settings."""
     swept = experiment.sweep
-    lambdas = {Target.of_penalty(value) for value in swept.lambdas.get(scope, ())}
+    lambdas = {*swept.lambdas.get(scope, ())}
     budgets = dict.fromkeys(Target.of_choice("gates", budget) for budget in swept.budgets.get(scope, ()))
     control = {CONTROL} if lambdas or budgets else set()
     return [*sorted(lambdas | control), *budgets]

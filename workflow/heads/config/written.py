@@ -12,7 +12,7 @@ from typing import Any
 from pydantic.json_schema import GenerateJsonSchema
 
 from heads.base.files import write_text
-from heads.base.targets import number_text
+from heads.base.targets import Target, number_text
 from heads.config.experiment import Config, Experiment
 from heads.config.fields import Closed
 from heads.config.messages import adapter
@@ -114,6 +114,8 @@ def _flow(value: Any) -> str:
     """A value as YAML on one line; numbers have no exponent, since YAML would read them as text."""
     if isinstance(value, bool) or value == "":
         return json.dumps(value)
+    if isinstance(value, Target):
+        return value.columns[1]
     if isinstance(value, float):
         return repr(value) if "e" not in repr(value) else number_text(value)
     if isinstance(value, Mapping):
