@@ -7,7 +7,7 @@ from heads.cli._flags import add_measure_arguments, add_output_argument, add_pat
 from heads.config.analyses import SurgeonSettings
 from heads.model.folder import load_model
 from heads.pruning.closed_form import BATCH_TOKENS, Surgeon, gram_matrices, output_maps, save_grams
-from heads.pruning.ladders import COLUMNS, HeldOut, every_number, ladder_rows, ladders_of
+from heads.pruning.ladders import COLUMNS, COMPARED, HeldOut, every_number, ladder_rows, ladders_of
 from heads.text.batches import measured_pairs
 from heads.text.vocabulary import Tokens
 from heads.training.devices import label_of, pick
@@ -33,7 +33,7 @@ def run(arguments: argparse.Namespace) -> str:
     read = train.drawn(settings.subwords).in_order(BATCH_TOKENS)
     grams = gram_matrices(model, (batch.to(device) for _, batch in read), model.shape.kinds)
     surgeon = Surgeon(model, output_maps(model, grams))
-    asked = dev.in_order(BATCH_TOKENS, settings.sentences or None)
+    asked = dev.in_order(COMPARED, settings.sentences or None)
     ladders = ladders_of(surgeon, HeldOut(model, [batch.to(device) for _, batch in asked]), every_number)
     save_grams(arguments.grams, grams)
     write_tsv(arguments.out, [*ladder_rows(surgeon, ladders)], COLUMNS)

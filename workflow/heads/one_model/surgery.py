@@ -25,7 +25,7 @@ from heads.one_model.measuring import UNTRAINED
 from heads.one_model.request import PruningRequest, step_of, total_of_units
 from heads.one_model.workplace import STUDIED, Workplace
 from heads.pruning.closed_form import BATCH_TOKENS, Surgeon, gram_matrices, output_maps, rungs_of, without
-from heads.pruning.ladders import HeldOut, ladders_of
+from heads.pruning.ladders import COMPARED, HeldOut, ladders_of
 from heads.pruning.rungs import Budget, Ladder, interpolated, picked
 from heads.text.batches import Pairs, measured_pairs
 from heads.text.vocabulary import Tokens
@@ -34,11 +34,11 @@ from heads.translation.stream import Report
 
 SENTENCES, SUBWORDS = 1500, 30_000
 """The most sentences on which output maps are refitted, and about how many source subwords of them are read."""
-ASKED = 100
-"""The most held-out sentences on which answers are compared."""
+ASKED, SCORED = 50, 100
+"""The most held-out sentences on which answers are compared, and on which the sizes shown are scored."""
 SHOWN = (0.875, 0.75, 0.625, 0.5)
 """Shares of heads and units for which it is shown what they cost."""
-SEARCH = AblationSettings(sentences=ASKED, beam=1, length_penalty=0.0, batch_tokens=GREEDY.batch_tokens)
+SEARCH = AblationSettings(sentences=SCORED, beam=1, length_penalty=0.0, batch_tokens=GREEDY.batch_tokens)
 TIMED = 4
 """How often a model is timed at most, until it is as fast as asked for."""
 
@@ -205,7 +205,7 @@ class Surgery:
         """How far answers move with fewer heads, or some numbers of units, in one layer alone."""
         surgeon, pairs = self.surgeon, self.pairs("dev")
         self.report("comparing what each layer loses with fewer of them")
-        asked = [batch.to(self.device) for _, batch in pairs.only(pairs.index[:ASKED]).in_order(BATCH_TOKENS)]
+        asked = [batch.to(self.device) for _, batch in pairs.only(pairs.index[:ASKED]).in_order(COMPARED)]
         return ladders_of(surgeon, HeldOut(self.model, asked), rungs_of)
 
     def pairs(self, split: str) -> Pairs:

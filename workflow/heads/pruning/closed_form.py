@@ -30,7 +30,7 @@ Model = TypeVar("Model", bound=Encoder)
 Kept = Mapping[Place, Sequence[int]]
 """The heads or units that sub-layers keep, by their places among those that are there; all others keep all."""
 BATCH_TOKENS = 2048
-"""Source subwords of a text that are read, and compared, at once."""
+"""Source subwords of a text that are read at once."""
 STRIP = 256
 """Rows of a Gram matrix that are summed at once, from the diagonal on."""
 SHARES = 8

@@ -18,6 +18,8 @@ from heads.pruning.surgeon import OutputMap
 from heads.text.batches import Batch
 
 COLUMNS = (*HEAD, "last", "divergence")
+COMPARED = 256
+"""Source subwords of a text whose answers are compared at once: with few, lengths are alike and little is padding."""
 ROWS = 64
 """The number of answers whose distributions are in memory at once."""
 LIKELIEST = 64
