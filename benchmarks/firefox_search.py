@@ -18,7 +18,7 @@ from functools import partial
 from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 
@@ -39,6 +39,7 @@ LEFT = (8, 4, 2)
 AT_A_TIME = 64
 ENGINE = "engine, int8, shortlist"
 Way = Callable[[Sequence[str]], list[str]]
+Named = TypeVar("Named")
 COLUMNS = (
     "way",
     "encoder heads",
@@ -115,7 +116,7 @@ def ways_of(place: Path, lines: Sequence[str]) -> Iterator[tuple[tuple[str, int]
         yield ("ONNX Runtime, float32, 1 at a time", many), onnx(place / f"onnx-{left}", translator.target)
 
 
-def timed(ways: Mapping[tuple[str, int], Way], lines: Sequence[str], rounds: int) -> dict[tuple[str, int], float]:
+def timed(ways: Mapping[Named, Way], lines: Sequence[str], rounds: int) -> dict[Named, float]:
     """CPU seconds of each way's fastest turn; ways take turns."""
     least = dict.fromkeys(ways, float("inf"))
     for _ in range(rounds):

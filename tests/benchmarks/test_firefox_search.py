@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from firefox_search import ours, rows_of, timed
+from firefox_ways import rows_of as rows_of_ways
 
 
 @pytest.mark.parametrize("at_a_time", [1, 2, 64])
@@ -42,3 +43,16 @@ def test_ways_take_turns() -> None:
         (name, 1): lambda lines, name=name: said.append(name + lines[0]) for name in "ab"
     }
     assert timed(ways, ["x"], 3).keys() == ways.keys() and said == ["ax", "bx"] * 3
+
+
+def test_each_way_is_compared_with_its_own_first_folder_by_character_of_the_lines_that_were_timed() -> None:
+    said, other = ["one two three four", "five six seven eight"], ["one two three four", "five six seven"]
+    texts = {("a", "whole"): said, ("b", "whole"): other, ("a", "small"): other, ("b", "small"): said}
+    seconds = dict(zip(texts, (3.0, 5.0, 1.0, 4.0), strict=True))
+    sizes = dict(zip(texts, (1.0, 2.0, 0.5, 1.25), strict=True))
+    found = {row[:2]: row[2:] for row in rows_of_ways(texts, seconds, sizes, said, 1)}
+    assert found["a", "whole"] == ("1.0", "100.00", "100.00", "100.00", "0.3", "166666.7", "1.00")
+    assert found["b", "small"][-3:] == ("0.2", "222222.2", "1.25")
+    assert found["a", "small"][0] == "0.5" and found["a", "small"][-1] == "3.00"
+    # The first way's small model says what the other's whole one says, and is held against its own whole one.
+    assert found["a", "small"][1] == found["b", "whole"][1] == found["a", "small"][3] != found["b", "whole"][3]
