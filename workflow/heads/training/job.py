@@ -11,10 +11,10 @@ from typing import Any
 import torch
 from torch import nn
 
+from heads.base.checksums import sha256_of
 from heads.base.files import UserError, read_references, write_lines, write_tsv
 from heads.base.names import AUTO, SIDES
 from heads.base.provenance import provenance
-from heads.base.seals import sha256_of
 from heads.base.targets import Target
 from heads.config.trainings import GatesSettings, LengthSettings, TrainingSettings
 from heads.model.encoder import Encoder
@@ -124,7 +124,7 @@ def run_job(
     counted; its facts say so, and that it was grown if some of its weights are new. seconds: see `TrainingPlan`.
     teacher: see `Training`. Only the first process returns.
     """
-    pairs = read_pairs(job.data, "train", settings.max_subwords, labelled=model.shape.alone)
+    pairs = read_pairs(job.data, "train", settings.max_subwords, labelled=model.shape.encoder_only)
     plan = TrainingPlan(settings, length, job.seed, updates_before, job.device, keep_at, job.processes, new, seconds)
     training = Training(model, pairs, plan, pruning, teacher)
     unfinished = _taken_up(job, start)
@@ -163,7 +163,7 @@ def _taken_up(job: Job, start: str) -> Unfinished:
 
 
 def _evaluation(job: Job, model: Encoder, settings: TrainingSettings, teacher: Encoder | None = None) -> Evaluate:
-    pairs = read_pairs(job.data, "dev", settings.max_subwords, labelled=model.shape.alone)
+    pairs = read_pairs(job.data, "dev", settings.max_subwords, labelled=model.shape.encoder_only)
     if model.shape.embeds and teacher is not None:
         return partial(fidelity, pairs, teacher, settings, job.device)
     if model.shape.classifies:
