@@ -21,9 +21,9 @@ from torch import Tensor
 from heads.analysis.ablation import gates_without, masked_alone
 from heads.config.analyses import TranslateSettings
 from heads.config.trainings import ModelSettings
+from heads.model.cached_states import CachedStates
 from heads.model.encoder import Encoder
 from heads.model.folder import load_model
-from heads.model.prefixes import Prefixes
 from heads.model.shape import Head, unpruned_shape
 from heads.model.sublayers import Gates
 from heads.model.transformer import Transformer
@@ -84,13 +84,13 @@ def main() -> None:
 @torch.inference_mode()
 def by_prefixes(model: Encoder, batches: Sources, masks: Sequence[Collection[Head]]) -> None:
     """Print the cost of the encoder with each head masked, in turn from the bottom and from kept states."""
-    prefixes, whole, kept = Prefixes(model), 0.0, 0.0
+    cached, whole, kept = CachedStates(model), 0.0, 0.0
     for masked in masks:
         gates = gates_without(model, masked)
         started = time.process_time()
         expected = [model.encode(*batch, gates) for batch in batches]
         between = time.process_time()
-        found = [prefixes.encode(number, *batch, gates) for number, batch in enumerate(batches)]
+        found = [cached.encode(number, *batch, gates) for number, batch in enumerate(batches)]
         whole, kept = whole + between - started, kept + time.process_time() - between
         assert all(torch.equal(one, other) for one, other in zip(found, expected, strict=True))
     print(f"{len(masks)} masks, the encoder alone: {whole:.1f} CPU s, from states that are kept {kept:.1f} CPU s")

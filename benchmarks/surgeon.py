@@ -17,7 +17,7 @@ import torch
 
 from heads.analysis.ablation import gates_without
 from heads.analysis.importance import importance_rows
-from heads.analysis.masking import EncodedText, answers_of
+from heads.analysis.masking import EncodedText, evaluation_of
 from heads.base.files import read_lines
 from heads.base.names import ATTENTIONS, SCOPES
 from heads.interop.opening import open_model
@@ -27,7 +27,7 @@ from heads.model.sublayers import Gates
 from heads.one_model.request import PruningRequest, fitted, request_of
 from heads.one_model.surgery import SEARCH, Surgery, studied
 from heads.one_model.workplace import STUDIED, Workplace, splits_for
-from heads.text.encoding import opened, vocabulary_of
+from heads.text.encoding import vocabulary_of, vocabulary_or_labels
 from heads.text.vocabulary import Tokens
 from heads.translation.model_folder import VOCABULARIES
 
@@ -42,7 +42,7 @@ def report(line: str) -> None:
 
 def scored(model: Encoder, text: EncodedText, gates: Gates | None = None) -> tuple[float, float]:
     """BLEU and chrF of a model's greedy translations."""
-    answer, references, _ = answers_of(model, CPU, text, ALL)
+    answer, references, _ = evaluation_of(model, CPU, text, ALL)
     found, wanted = list(answer(gates)), [list(references)]
     return sacrebleu.corpus_bleu(found, wanted).score, sacrebleu.corpus_chrf(found, wanted).score
 
@@ -99,7 +99,7 @@ def main() -> None:
         place.answer({STUDIED: studied(splits["train"]), "dev": splits["dev"]}, CPU, report)
         source, target = (place.bpe / name for name in VOCABULARIES)
         tokens = Tokens.of(*vocabulary_of(source).arrays(read_lines(arguments.source)))
-        text = EncodedText(tokens, read_lines(arguments.reference), opened(target))
+        text = EncodedText(tokens, read_lines(arguments.reference), vocabulary_or_labels(target))
         sizes = [(keep, units) for keep in arguments.keep for units in arguments.feedforward]
         shape = shape_of(place.baseline)
         requests = [fitted(request_of(keep=keep, feedforward=units, minutes=0.0), shape) for keep, units in sizes]

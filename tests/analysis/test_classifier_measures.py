@@ -15,7 +15,7 @@ from heads.analysis.importance import importance_rows
 from heads.analysis.lrp.rows import generated, relevance_rows, rule_of
 from heads.analysis.lrp.steps import head_relevance
 from heads.config.analyses import LrpSettings
-from heads.model.alone import Classifier
+from heads.model.encoder_only import Classifier
 from heads.model.shape import ModelShape
 from heads.model.sublayers import Layer
 from heads.syntax.words import Words

@@ -21,6 +21,7 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from heads.base.checksums import checksum, sha256_of, verified, with_checksum
 from heads.base.files import (
     UserError,
     atomic_path,
@@ -32,12 +33,11 @@ from heads.base.files import (
     read_tsv,
     settings_given,
     write_json,
+    write_json_with_checksum,
     write_lines,
-    write_sealed_json,
     write_text,
     write_tsv,
 )
-from heads.base.seals import checksum, sealed, sha256_of, unsealed
 
 
 def test_a_failure_leaves_nothing_new_and_the_old_file_whole(tmp_path: Path) -> None:
@@ -226,10 +226,10 @@ def test_a_checksum_is_that_of_the_bytes_however_they_are_cut(tmp_path: Path) ->
 
 
 def test_a_seal_is_the_checksum_of_what_is_told_and_of_the_parts_behind_it() -> None:
-    found = sealed(CONTENT, [b"xy", b"z"])
+    found = with_checksum(CONTENT, [b"xy", b"z"])
     assert found == {**CONTENT, "sha256": hashlib.sha256(json.dumps(CONTENT).encode() + b"xyz").hexdigest()}
-    assert unsealed(found, [b"x", b"yz"]) == CONTENT
-    assert unsealed(json.loads(json.dumps(found)), [b"xyz"]) == CONTENT
+    assert verified(found, [b"x", b"yz"]) == CONTENT
+    assert verified(json.loads(json.dumps(found)), [b"xyz"]) == CONTENT
 
 
 @pytest.mark.parametrize(
@@ -244,17 +244,17 @@ def test_a_seal_is_the_checksum_of_what_is_told_and_of_the_parts_behind_it() -> 
 )
 def test_what_is_not_as_it_was_sealed_is_refused(change: dict[str, Any], parts: bytes) -> None:
     with pytest.raises(ValueError, match="checksum"):
-        unsealed(sealed(CONTENT, [b"xyz"]) | change, [parts])
+        verified(with_checksum(CONTENT, [b"xyz"]) | change, [parts])
 
 
 def test_what_was_never_sealed_is_refused_where_a_seal_must_be() -> None:
     with pytest.raises(ValueError, match="checksum"):
-        unsealed(CONTENT, [b"xyz"])
+        verified(CONTENT, [b"xyz"])
 
 
 def test_json_may_be_sealed_or_not_and_a_wrong_seal_names_the_file(tmp_path: Path) -> None:
     path = tmp_path / "some.json"
-    for write in (write_json, write_sealed_json):
+    for write in (write_json, write_json_with_checksum):
         write(path, CONTENT)
         assert read_json(path) == CONTENT
     path.write_text(path.read_text(encoding="utf-8").replace("0.333", "0.332"), encoding="utf-8")

@@ -10,7 +10,7 @@ import yaml
 
 from heads.__main__ import main
 from heads.analysis.ablation import gates_without
-from heads.analysis.masking import answers_of, read_text
+from heads.analysis.masking import evaluation_of, read_text
 from heads.base.files import UserError, read_json, read_lines, read_tsv, read_yaml, write_lines, write_text
 from heads.config.analyses import TranslateSettings
 from heads.config.settings import merged, stage_settings
@@ -191,13 +191,13 @@ def test_answers_follow_the_weights_of_a_model_that_is_given_others(made: Made) 
     tested = made.tested()
     model = load_classifier(made.baseline)
     text = read_text(tested["source"], tested["references"], tested["target_bpe"])
-    answer, _, _ = answers_of(model, CPU, text, TranslateSettings(sentences=0))
+    answer, _, _ = evaluation_of(model, CPU, text, TranslateSettings(sentences=0))
     before = answer(None)
     with torch.no_grad():
         model.projection.weight.neg_()
         model.projection.bias.neg_()
         model.source_embedding.subwords.weight.mul_(-3)
-    fresh, _, _ = answers_of(model, CPU, text, TranslateSettings(sentences=0))
+    fresh, _, _ = evaluation_of(model, CPU, text, TranslateSettings(sentences=0))
     for gates in (None, gates_without(model, [HEADS[-1]])):
         assert answer(gates) == fresh(gates)
     assert answer(None) != before

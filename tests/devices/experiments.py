@@ -12,14 +12,14 @@ from heads.base.files import read_lines, write_lines, write_tsv
 from heads.interop.bert.importing import EMBEDDING
 from heads.interop.family import ImportOptions
 from heads.interop.firefox.family import FIREFOX
-from heads.model.alone import Classifier, ExampleEncoder, SentenceEncoder
 from heads.model.checkpoint import save_tensors
 from heads.model.encoder import Encoder
+from heads.model.encoder_only import Classifier, ExampleEncoder, SentenceEncoder
 from heads.model.head_removal import head_rows, prune
 from heads.model.shape import LEARNED, ModelShape, full_heads
 from heads.pruning.selection import COLUMNS as SELECTION
 from heads.syntax.conllu import place, write_conllu
-from heads.text.encoding import encode_file, opened
+from heads.text.encoding import encode_file, vocabulary_or_labels
 from heads.text.labels import write_labels
 from known_experiment import COUNTS, LEFT, Known, known_model, save, write_known
 from many_lines import LINES
@@ -81,7 +81,7 @@ def _write_vectors(folder: Path) -> None:
     for split in ("train", "dev", "test"):
         text = folder / f"{split}.target.txt"
         write_lines(text, [*EMBEDDING] * len(text.read_text(encoding="utf-8").splitlines()))
-        encode_file(text, opened(labels), folder / f"bpe/{split}.target.safetensors")
+        encode_file(text, vocabulary_or_labels(labels), folder / f"bpe/{split}.target.safetensors")
     _write_random(folder, SentenceEncoder(ModelShape(**SIZES, target_subwords=1)))
 
 
@@ -116,5 +116,5 @@ def _write_student(folder: Path) -> None:
     for split in ("train", "dev", "test"):
         for side in SIDES:
             write_lines(folder / f"{split}.{side}.txt", SOURCE)
-            vocabulary = opened(folder / f"bpe/{side}.model")
+            vocabulary = vocabulary_or_labels(folder / f"bpe/{side}.model")
             encode_file(folder / f"{split}.{side}.txt", vocabulary, folder / f"bpe/{split}.{side}.safetensors")

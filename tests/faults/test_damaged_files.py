@@ -33,7 +33,7 @@ def damaged(content: bytes, *, most: int = 150) -> Iterator[bytes]:
 def never_believed(path: Path, read: Callable[[], dict[str, Any]]) -> int:
     """Damage a file in many ways; reading it must raise a one-line UserError that names it, or give what it gave.
 
-    More may be read: if a bit of the name of a seal flips, the seal is one more fact. Return the number of errors.
+    More may be read: if a bit of the name of a checksum flips, it is one more fact. Return the number of errors.
     """
     whole, expected, errors = path.read_bytes(), read(), 0
     for content in damaged(whole):

@@ -26,7 +26,7 @@ from heads.model.folder import load_folder
 from heads.one_model.request import PruningRequest
 from heads.one_model.smaller_vocabulary import refuse_vocabulary
 from heads.text.encoding import vocabulary_of
-from heads.text.fewer_subwords import names_of
+from heads.text.fewer_subwords import all_subwords
 from heads.text.special_ids import NAMELESS
 from heads.translation.model_folder import load_vocabularies
 from marian_files import write_student
@@ -122,10 +122,10 @@ def test_text_and_translations_are_the_same_subwords_as_before(folders: tuple[st
     assert before == after
     assert len({*map(tuple, before[1])}) > len(text) // 2
     sizes = [
-        [len(names_of(one)) for one in load_vocabularies(folder, load_folder(folder))] for folder in (whole, fewer)
+        [len(all_subwords(one)) for one in load_vocabularies(folder, load_folder(folder))] for folder in (whole, fewer)
     ]
     assert all(one < other for one, other in zip(sizes[1], sizes[0], strict=True))
-    assert not any(NAMELESS.fullmatch(name) for name in names_of(vocabulary_of(fewer / "target.model")))
+    assert not any(NAMELESS.fullmatch(name) for name in all_subwords(vocabulary_of(fewer / "target.model")))
 
 
 def test_any_text_of_known_letters_is_written_without_unknown_subwords(folders: tuple[str, Path, Path]) -> None:
@@ -141,7 +141,7 @@ def test_any_text_of_known_letters_is_written_without_unknown_subwords(folders: 
 def test_logits_of_what_is_left_are_the_same(folders: tuple[str, Path, Path]) -> None:
     _, whole, fewer = folders
     before, after = (load_folder(folder) for folder in (whole, fewer))
-    names = [names_of(vocabulary_of(folder / "target.model")) for folder in (whole, fewer)]
+    names = [all_subwords(vocabulary_of(folder / "target.model")) for folder in (whole, fewer)]
     rows = [names[0].index(name) for name in names[1]]
     ids = [torch.tensor(vocabulary_of(folder / "source.model").encode(TEXT[:1])) for folder in (whole, fewer)]
     start = torch.ones(1, 1, dtype=torch.long)
@@ -171,7 +171,7 @@ def test_an_import_of_what_was_exported_has_our_ids(folders: tuple[str, Path, Pa
     import_any(str(tmp_path / "out"), tmp_path / "again", PREFIX if family in OF_T5 else "", languages=spoken)
     for side in ("source", "target"):
         one, other = (vocabulary_of(folder / f"{side}.model") for folder in (fewer, tmp_path / "again"))
-        assert names_of(one) == names_of(other)
+        assert all_subwords(one) == all_subwords(other)
         assert one.encode(TEXTS) == other.encode(TEXTS)
         assert (one.prefix, one.suffix) == (other.prefix, other.suffix)
     assert written_by(fewer, tuple(TEXTS)) == written_by(tmp_path / "again", tuple(TEXTS))
@@ -229,7 +229,7 @@ def test_a_classifier_answers_the_same_with_the_word_pieces_of_its_examples(tmp_
     model = saved_bundle(tmp_path / "ours")
     write_with_fewer(model, staying_in(model, (used, ()), (text, ())), tmp_path / "fewer")
     fewer = vocabulary_of(tmp_path / "fewer/source.model")
-    gone = {*names_of(whole)} - {*names_of(fewer)}
+    gone = {*all_subwords(whole)} - {*all_subwords(fewer)}
     assert gone >= {"white", "[unused0]"} and not gone & {"[MASK]", "##a", "b", "un", "##able"}
     export_alone(tmp_path / "fewer", tmp_path / "out", "huggingface", examples=text)
     export_alone(tmp_path / "fewer", tmp_path / "graph", "onnx", examples=text)

@@ -23,12 +23,12 @@ from heads.interop.downloads import folder_of
 from heads.interop.encoders_alone import export_alone
 from heads.interop.hub import CONFIG, PICKLED, WEIGHTS
 from heads.interop.opening import import_any
-from heads.model.alone import Classifier
+from heads.model.encoder_only import Classifier
 from heads.model.folder import load_classifier, save_folder
 from heads.model.head_removal import prune
 from heads.model.shape import facts_of
 from heads.text.batches import pad
-from heads.text.encoding import opened, vocabulary_of
+from heads.text.encoding import vocabulary_of, vocabulary_or_labels
 from heads.text.labels import Labels
 from heads.text.special_ids import BOS, EOS, PAD, UNK
 from heads.text.wordpieces import WordPieces
@@ -114,7 +114,7 @@ def test_a_span_is_of_the_characters_of_its_subword(taken: Path) -> None:
 
 def test_the_labels_are_those_of_its_config_in_its_order_or_those_given(taken: Path, tmp_path: Path) -> None:
     assert Labels(taken / "ours/target.model").words == ["neutral", "entailment", "contradiction"]
-    labels = opened(taken / "ours/target.model").arrays(["contradiction", "entailment"])[0]
+    labels = vocabulary_or_labels(taken / "ours/target.model").arrays(["contradiction", "entailment"])[0]
     assert labels.tolist() == [2, 1]
     import_any(str(taken / "theirs"), tmp_path / "named", labels=["yes", "maybe", "no"])
     assert Labels(tmp_path / "named/target.model").words == ["yes", "maybe", "no"]
@@ -386,7 +386,9 @@ def test_both_commands_take_a_bert(tmp_path: Path, capsys: pytest.CaptureFixture
     assert read_json(tmp_path / "back/config.json")["id2label"] == {"0": "no", "1": "yes"}
     assert main(["export", str(tmp_path / "ours"), "-o", str(tmp_path / "copy")]) == 1
     assert "is already an exported model: copy the folder." in capsys.readouterr().err
-    assert np.isfinite(logits_of(load_classifier(tmp_path / "ours"), opened(tmp_path / "ours/source.model"))).all()
+    assert np.isfinite(
+        logits_of(load_classifier(tmp_path / "ours"), vocabulary_or_labels(tmp_path / "ours/source.model"))
+    ).all()
 
 
 @pytest.mark.parametrize("form", ["tokenizer.json", "vocab.txt", "added_tokens.json"])

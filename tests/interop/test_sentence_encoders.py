@@ -16,7 +16,7 @@ from heads.__main__ import main
 from heads.base.files import UserError
 from heads.interop.encoders_alone import export_alone
 from heads.interop.opening import import_any
-from heads.model.alone import SentenceEncoder
+from heads.model.encoder_only import SentenceEncoder
 from heads.model.folder import load_alone, load_classifier, load_folder, save_folder
 from heads.model.head_removal import prune
 from heads.model.shape import facts_of, shape_of
@@ -66,7 +66,7 @@ def pruned(folder: Path) -> Path:
 def test_vectors_are_those_of_transformers_whatever_is_padded(imported: tuple[Path, Any, Any]) -> None:
     folder, tokeniser, model = imported
     shape = shape_of(folder)
-    assert (shape.embeds, shape.classifies, shape.alone) == (True, False, True)
+    assert (shape.embeds, shape.classifies, shape.encoder_only) == (True, False, True)
     expected = theirs(model, tokeniser)
     np.testing.assert_allclose(ours(folder), expected, rtol=0, atol=1e-6)
     assert np.abs(expected[0] - expected[1]).max() > 0.01

@@ -10,8 +10,8 @@ import torch
 import torch.nn.functional as F
 
 from heads.base.files import UserError, write_tsv
-from heads.model.alone import Classifier, token_types
 from heads.model.encoder import sinusoids
+from heads.model.encoder_only import Classifier, token_types
 from heads.model.folder import load_classifier, load_folder, load_model, model_of, save_folder
 from heads.model.head_removal import check_equal, head_rows, open_heads_of, prune, read_open_heads
 from heads.model.shape import ModelShape

@@ -17,7 +17,7 @@ from heads.one_model.request import PruningRequest
 from heads.one_model.smaller_vocabulary import cut_words, split_otherwise, with_smaller_vocabulary
 from heads.one_model.workplace import STUDIED, Workplace, splits_of
 from heads.text.encoding import vocabulary_of
-from heads.text.fewer_subwords import names_of
+from heads.text.fewer_subwords import all_subwords
 from heads.translation.distilled import distinct
 from many_lines import LINES
 from model_folders import greedy
@@ -68,7 +68,7 @@ def test_the_text_is_answered_as_before_and_the_loss_elsewhere_is_told(
 def test_a_subword_that_is_written_for_held_out_text_alone_goes(model: Path, tmp_path: Path) -> None:
     target = vocabulary_of(model / "target.model")
     written = dict(zip(LINES, greedy(model, LINES), strict=True))
-    longer = [name for name in names_of(target) if len(name) == 2 and name.isalpha()]
+    longer = [name for name in all_subwords(target) if len(name) == 2 and name.isalpha()]
     of_one = {name: [line for line, text in written.items() if name in text] for name in longer}
     rare, [held_out] = next((name, lines) for name, lines in of_one.items() if len(lines) == 1)
     others = [line for line in written if line != held_out]
@@ -77,8 +77,8 @@ def test_a_subword_that_is_written_for_held_out_text_alone_goes(model: Path, tmp
     place.lay_out(saved_bundle(model))
     request = PruningRequest("all", None, None, 1, "surgeon", vocabulary=True)
     fewer = with_smaller_vocabulary(place, request, splits, torch.device("cpu"), print)
-    kept = names_of(vocabulary_of(fewer.bpe / "target.model"))
-    assert rare not in kept and {*kept} < {*names_of(target)}
+    kept = all_subwords(vocabulary_of(fewer.bpe / "target.model"))
+    assert rare not in kept and {*kept} < {*all_subwords(target)}
 
 
 @pytest.mark.slow

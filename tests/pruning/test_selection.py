@@ -12,7 +12,7 @@ import pytest
 
 from heads.__main__ import main
 from heads.base.files import UserError, read_tsv, write_json, write_text, write_tsv
-from heads.base.methods import files_of, least_of
+from heads.base.methods import files_read_by, least_of
 from heads.base.names import ATTENTIONS, HEAD
 from heads.base.targets import Target
 from heads.model.shape import Head
@@ -178,9 +178,9 @@ def test_a_budget_below_the_least_numbers_is_one_sentence_without_traceback(
 
 
 def test_only_the_measures_that_the_methods_need_are_asked_for() -> None:
-    assert files_of(["random", "random"]) == ["model.json"]
-    assert files_of(["stratified"]) == ["model.json", "importance.tsv"]
-    assert files_of(["lrp", "optimal", "token"]) == ["model.json", "lrp.tsv", "importance.tsv"]
+    assert files_read_by(["random", "random"]) == ["model.json"]
+    assert files_read_by(["stratified"]) == ["model.json", "importance.tsv"]
+    assert files_read_by(["lrp", "optimal", "token"]) == ["model.json", "lrp.tsv", "importance.tsv"]
 
 
 def test_a_measure_that_lost_its_end_a_number_or_a_head_is_named() -> None:

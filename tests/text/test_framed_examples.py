@@ -7,7 +7,7 @@ import pytest
 from heads.__main__ import main
 from heads.base.files import UserError, read_json, read_lines, write_lines
 from heads.text.batches import Examples, pairs_of, read_tokens
-from heads.text.encoding import encode_file, opened
+from heads.text.encoding import encode_file, vocabulary_or_labels
 from heads.text.labels import Labels, learn_labels, write_labels
 from heads.text.special_ids import BOS, EOS, PAD
 from heads.text.vocabulary import Tokens, Vocabulary
@@ -45,7 +45,9 @@ def test_a_label_is_its_place_among_all_sorted(bpe: Path) -> None:
     tokens = Tokens(bpe / "test.target.safetensors")
     told = [LABELS[tokens[number].item()] for number in range(len(tokens))]
     assert told == read_lines(bpe.parent / "test.target.txt")
-    assert isinstance(opened(bpe / "target.model"), Labels) and isinstance(opened(bpe / "source.model"), Vocabulary)
+    assert isinstance(vocabulary_or_labels(bpe / "target.model"), Labels) and isinstance(
+        vocabulary_or_labels(bpe / "source.model"), Vocabulary
+    )
 
 
 def test_a_batch_of_examples_has_one_answer_each_and_adds_no_sign(bpe: Path) -> None:
@@ -104,4 +106,4 @@ def test_labels_whose_file_was_changed_are_damaged(bpe: Path, tmp_path: Path) ->
     told = (bpe / "target.json").read_text(encoding="utf-8")
     (tmp_path / "target.json").write_text(told.replace("neutral", "natural"), encoding="utf-8")
     with pytest.raises(UserError, match=r"damaged|holds no valid labels"):
-        opened(tmp_path / "target.model")
+        vocabulary_or_labels(tmp_path / "target.model")

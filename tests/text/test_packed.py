@@ -53,7 +53,7 @@ def test_a_batch_keeps_all_its_fields_on_the_way_to_a_device() -> None:
 def test_heads_are_laid_out_as_rows_of_one_length_and_gathered_again() -> None:
     spans = Spans.of_lengths(LENGTHS)
     states = torch.arange(8 * P * H * E, dtype=torch.float64).view(8, P * H * E)
-    laid = spans.spread(states, P, H)
+    laid = spans.padded_heads(states, P, H)
     assert len(laid) == P and all(part.shape == (3, H, 4, E) for part in laid)
     number = 0
     for sentence, length in enumerate(LENGTHS):
@@ -64,7 +64,7 @@ def test_heads_are_laid_out_as_rows_of_one_length_and_gathered_again() -> None:
                     wanted = states[number, first : first + E]
                     assert laid[one][sentence, head, place].tolist() == wanted.tolist()
             number += 1
-    assert torch.equal(torch.cat([spans.gathered(part) for part in laid], 1), states)
+    assert torch.equal(torch.cat([spans.packed_heads(part) for part in laid], 1), states)
     assert spans.mask is not None and spans.mask.sum(1).tolist() == LENGTHS.tolist()
     assert Spans.of_lengths(np.array([3, 3])).mask is None
 
@@ -73,13 +73,13 @@ def test_heads_are_laid_out_as_rows_of_one_length_and_gathered_again() -> None:
 def test_gradients_go_the_same_way_and_padding_gets_none(lengths: np.ndarray) -> None:
     spans, generator = Spans.of_lengths(lengths), torch.Generator().manual_seed(3)
     states = torch.randn(int(lengths.sum()), P * H * E, generator=generator, dtype=torch.float64, requires_grad=True)
-    one, _, last = spans.spread(states, P, H)
+    one, _, last = spans.padded_heads(states, P, H)
     within = torch.arange(int(lengths.max())) < torch.tensor(lengths)[:, None]
     slopes = torch.randn(one.shape, generator=generator, dtype=torch.float64) * within[:, None, :, None]
     (found,) = torch.autograd.grad(((one + 2 * last) * slopes).sum(), states)
-    back = spans.gathered(slopes)
+    back = spans.packed_heads(slopes)
     assert torch.equal(found, torch.cat([back, torch.zeros_like(back), 2 * back], 1))
     heads = torch.randn(one.shape, generator=generator, dtype=torch.float64, requires_grad=True)
     shares = torch.randn(back.shape, generator=generator, dtype=torch.float64)
-    (found,) = torch.autograd.grad((spans.gathered(heads) * shares).sum(), heads)
-    assert torch.equal(spans.gathered(found), shares) and not found[~within[:, None].expand(-1, H, -1)].any()
+    (found,) = torch.autograd.grad((spans.packed_heads(heads) * shares).sum(), heads)
+    assert torch.equal(spans.packed_heads(found), shares) and not found[~within[:, None].expand(-1, H, -1)].any()

@@ -11,10 +11,10 @@ from bert_models import EXAMPLES, save_bert, save_tokeniser
 from heads.config.trainings import LengthSettings, TrainingSettings
 from heads.interop.bert.importing import EMBEDDING
 from heads.interop.opening import import_any
-from heads.model.alone import SentenceEncoder
+from heads.model.encoder_only import SentenceEncoder
 from heads.model.folder import load_alone
 from heads.text.batches import Examples
-from heads.text.encoding import encode_file, opened
+from heads.text.encoding import encode_file, vocabulary_or_labels
 from heads.text.vocabulary import Tokens
 from heads.training.evaluation import fidelity
 from heads.training.loop import Training
@@ -32,7 +32,7 @@ def training(tmp_path: Path, training_settings: Callable[..., TrainingSettings])
     texts = {"source": [line.split("\t")[0] for line in EXAMPLES], "target": [*EMBEDDING] * len(EXAMPLES)}
     for side, lines in texts.items():
         (tmp_path / f"{side}.txt").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-        vocabulary = opened(tmp_path / "ours" / f"{side}.model")
+        vocabulary = vocabulary_or_labels(tmp_path / "ours" / f"{side}.model")
         encode_file(tmp_path / f"{side}.txt", vocabulary, tmp_path / f"{side}.safetensors")
     source, target = (Tokens(tmp_path / f"{side}.safetensors") for side in texts)
     settings = training_settings(batch_tokens=15, micro_batch_tokens=15, learning_rate=0.0707107, warmup_updates=2)

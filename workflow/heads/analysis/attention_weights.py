@@ -64,7 +64,7 @@ def attend(
     nothing. apart: whether weights by biases of distances alone, then those by products alone follow, [3N, P, P].
     """
     device = next(model.parameters()).device
-    start = [BOS] if model.shape.alone else []
+    start = [BOS] if model.shape.encoder_only else []
     for members in by_length(sentences, batch_tokens):
         padded = pad([np.array([*start, *sentences[i].subwords, EOS], np.int32) for i in members])
         source, mask = (tensor.to(device) for tensor in padded)

@@ -15,14 +15,14 @@ from heads.analysis.metrics import ACCURACY, COSINE, Answers, Metric, text_metri
 from heads.base.files import UserError, read_references
 from heads.base.names import AUTO, BLEU
 from heads.config.analyses import TranslateSettings
-from heads.model.alone import ExampleEncoder, SentenceEncoder
+from heads.model.cached_states import CachedStates
 from heads.model.encoder import Encoder
+from heads.model.encoder_only import ExampleEncoder, SentenceEncoder
 from heads.model.folder import load_model
-from heads.model.prefixes import Prefixes
 from heads.model.sublayers import Gates
 from heads.model.transformer import Transformer
 from heads.text.batches import batched, pad
-from heads.text.encoding import Encodes, opened
+from heads.text.encoding import Encodes, vocabulary_or_labels
 from heads.text.labels import Labels
 from heads.text.vocabulary import Tokens, Vocabulary
 from heads.translation.drafts import Drafted
@@ -62,12 +62,12 @@ def read_text(
     a label that is not known.
     """
     tokens = Tokens(source)
-    lines, target = read_references(references, str(source), len(tokens)), opened(target_bpe)
+    lines, target = read_references(references, str(source), len(tokens)), vocabulary_or_labels(target_bpe)
     lines = target.named(lines, references) if isinstance(target, Labels) else lines
     return EncodedText(tokens, lines, target, tokeniser, metric)
 
 
-def answers_of(
+def evaluation_of(
     model: Encoder, device: torch.device, text: EncodedText, search: TranslateSettings, *, much_alike: bool = False
 ) -> tuple[Translate, Answers, Metric]:
     """A function that translates, classifies or embeds a text under given gates, its references, and its metric.
@@ -85,21 +85,21 @@ def answers_of(
             drafted = Drafted(model, pairs, search, device)
             return lambda gates: target.decode([ids for _, ids in sorted(drafted(gates).items())]), lines, metric
         return lambda gates: searched(model, pairs, target, search, device, gates)[1], lines, metric
-    prefixes = Prefixes(model) if much_alike else None
+    cached = CachedStates(model) if much_alike else None
     if isinstance(model, SentenceEncoder):
-        embed = partial(vectors, model, tokens, device, len(lines), prefixes=prefixes)
+        embed = partial(vectors, model, tokens, device, len(lines), cached=cached)
         return embed, embed(None), COSINE
     assert isinstance(target, Labels)
     examples = (tokens, target, device, search.batch_tokens, len(lines))
-    return partial(classified, model, *examples, prefixes=prefixes), lines, ACCURACY
+    return partial(classified, model, *examples, cached=cached), lines, ACCURACY
 
 
 def check_answered_in(model: Encoder, target: Encodes) -> None:
     """Raise UserError if a model does not answer in a vocabulary or in labels, by their kind and number."""
     labels = isinstance(target, Labels)
-    if labels != model.shape.alone or len(target) != model.shape.target_subwords:
+    if labels != model.shape.encoder_only or len(target) != model.shape.target_subwords:
         had = f"{len(target)} {'labels' if labels else 'subwords'}"
-        needed = f"{model.shape.target_subwords} {'labels' if model.shape.alone else 'subwords'}"
+        needed = f"{model.shape.target_subwords} {'labels' if model.shape.encoder_only else 'subwords'}"
         raise UserError(f"{target.path} has {had}, but the model answers in {needed}: give those it was trained with.")
 
 
@@ -113,14 +113,14 @@ def classified(
     limit: int,
     gates: Gates | None = None,
     *,
-    prefixes: Prefixes | None = None,
+    cached: CachedStates | None = None,
 ) -> list[str]:
     """The most likely label of each of the first `limit` examples, by a model in evaluation mode.
 
-    prefixes: of this model and these examples, if they are read under many gates.
+    cached: of this model and these examples, if they are read under many gates.
     """
     found = [""] * limit
-    for members, states in pooled_states(model, examples, device, batch_tokens, limit, gates, prefixes):
+    for members, states in pooled_states(model, examples, device, batch_tokens, limit, gates, cached):
         for member, place in zip(members, model.projection(states)[:, 0].argmax(-1).tolist(), strict=True):
             found[member] = labels.words[place]
     return found
@@ -134,11 +134,11 @@ def vectors(
     limit: int | None = None,
     gates: Gates | None = None,
     *,
-    prefixes: Prefixes | None = None,
+    cached: CachedStates | None = None,
 ) -> list[NDArray[np.float32]]:
     """The vector [D] of each of the first `limit` examples; as `classified`."""
     found: dict[int, NDArray[np.float32]] = {}
-    for members, states in pooled_states(model, examples, device, VECTORS_BATCH_TOKENS, limit, gates, prefixes):
+    for members, states in pooled_states(model, examples, device, VECTORS_BATCH_TOKENS, limit, gates, cached):
         found |= zip(members.tolist(), states[:, 0].float().cpu().numpy(), strict=True)
     return [found[member] for member in range(len(found))]
 
@@ -150,11 +150,11 @@ def pooled_states(
     batch_tokens: int,
     limit: int | None,
     gates: Gates | None,
-    prefixes: Prefixes | None,
+    cached: CachedStates | None,
 ) -> Iterator[tuple[NDArray[np.int64], Tensor]]:
     """Batches of similar length: numbers of examples, and the state [B, 1, D] that stands for each of them."""
     assert isinstance(model, ExampleEncoder)
-    encode = (prefixes or Prefixes(model, room=0)).encode
+    encode = (cached or CachedStates(model, room=0)).encode
     lengths = examples.lengths[:limit]
     for number, members in enumerate(batched(np.argsort(lengths, kind="stable"), lengths, batch_tokens)):
         source, mask = (part.to(device) for part in pad([examples[i] for i in members]))

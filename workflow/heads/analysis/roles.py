@@ -185,7 +185,7 @@ def count(
     These are hits [S, N, M], cases [S, M] and dependents at each offset in a relation [S, K]; then these relations [K],
     and the weights at all cases of each of OFFSETS [N, O].
     """
-    size = len(names_of(relations))
+    size = len(role_names(relations))
     hits, cases, offsets = [], [], []
     weight = np.zeros((heads, len(OFFSETS)))
     known = np.where(np.arange(len(ranks)) == UNK, NOWHERE, ranks)
@@ -208,7 +208,7 @@ def count(
     )
 
 
-def names_of(relations: Sequence[str]) -> list[tuple[str, str]]:
+def role_names(relations: Sequence[str]) -> list[tuple[str, str]]:
     """Role and name of each of the M measures, in the order of a head's rows."""
     offsets = [(role, f"{offset:+d}" if offset else "0") for role in POSITIONAL for offset in OFFSETS]
     arcs = [("syntactic", f"{relation} {way}") for relation in relations for way in DIRECTIONS]
@@ -277,7 +277,7 @@ def roles(
     excess = accuracy - _thresholds(baselines, settings)[:, None]
     low, high = interval(accuracy[1:])
     excess_low, excess_high = interval(excess[1:])
-    names = names_of(settings.relations)
+    names = role_names(settings.relations)
     reaches = (excess[0] >= -ROUNDING) & np.array([role != POSITIONAL[1] for role, _ in names])
     holds = reaches & (excess_low >= -ROUNDING) & (cases[0] >= settings.min_cases)
     rows = []

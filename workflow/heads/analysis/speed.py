@@ -76,7 +76,7 @@ def source_batches(
     if count < size:
         raise UserError(f"speed.batch_sizes has {size}, but there are only {count} sentences: remove it.")
     order = np.argsort(source.lengths[:count], kind="stable")
-    ends = np.array([] if unpruned.shape.alone else [EOS], np.int32)
+    ends = np.array([] if unpruned.shape.encoder_only else [EOS], np.int32)
     batches = []
     for start in range(0, count, size):
         ids, mask = (part.to(device) for part in pad([np.append(source[i], ends) for i in order[start : start + size]]))
@@ -109,7 +109,7 @@ def ending_after(model: Encoder, subwords: int) -> Iterator[None]:
 
     An encoder alone predicts its label at once and is left as it is.
     """
-    if model.shape.alone:
+    if model.shape.encoder_only:
         yield
         return
     steps = count_from(1)

@@ -19,8 +19,8 @@ from email.message import Message
 from pathlib import Path
 from typing import IO, Any
 
+from heads.base.checksums import sha256_of
 from heads.base.files import UserError, read_json, write_json, write_text
-from heads.base.seals import sha256_of
 
 CHUNK_BYTES = 1 << 18
 FIRST_WAIT_SECONDS = 2.0

@@ -21,7 +21,7 @@ from typing import IO, Any, TypeVar
 
 import yaml
 
-from heads.base.seals import KEY, sealed, unsealed
+from heads.base.checksums import KEY, verified, with_checksum
 
 Value = TypeVar("Value")
 
@@ -184,10 +184,10 @@ def write_lines(path: Path, lines: Iterable[str]) -> None:
 
 
 def read_json(path: Path) -> Any:
-    """The content of a JSON file, with its checksum verified if `write_sealed_json` wrote it."""
+    """The content of a JSON file, with its checksum verified if `write_json_with_checksum` wrote it."""
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
-        return unsealed(content) if isinstance(content, dict) and KEY in content else content
+        return verified(content) if isinstance(content, dict) and KEY in content else content
     except (OSError, ValueError) as error:
         raise UserError(f"{path} is missing or damaged ({error}): delete it and run its stage again.") from error
 
@@ -204,9 +204,9 @@ def write_json(path: Path, content: Any) -> None:
     write_text(path, json.dumps(content, indent=2, ensure_ascii=False) + "\n")
 
 
-def write_sealed_json(path: Path, content: Mapping[str, Any]) -> None:
+def write_json_with_checksum(path: Path, content: Mapping[str, Any]) -> None:
     """Write indented JSON with its checksum, whole or not at all."""
-    write_json(path, sealed(content))
+    write_json(path, with_checksum(content))
 
 
 def read_yaml(path: Path) -> Any:

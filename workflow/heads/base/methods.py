@@ -39,7 +39,7 @@ importance, by sentence, that the limits allow; `lrp` uses absolute shares, see 
 takes as many heads from each layer as move the answers least."""
 
 
-def files_of(methods: Iterable[str]) -> list[str]:
+def files_read_by(methods: Iterable[str]) -> list[str]:
     """The files of the unpruned model that choices by these methods read, each once."""
     return list(dict.fromkeys(["model.json", *(METHOD_FILES[name] for name in methods)]))
 

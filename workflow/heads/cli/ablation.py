@@ -4,7 +4,7 @@ import argparse
 from functools import partial
 
 from heads.analysis.ablation import CHOICE_COLUMNS, ablation_rows, choice_rows, columns_of, kept_alone, masked_alone
-from heads.analysis.masking import answers_of, load_with_heads, read_text
+from heads.analysis.masking import evaluation_of, load_with_heads, read_text
 from heads.base.files import write_tsv
 from heads.cli._flags import add_masking_arguments, add_output_argument, add_path_argument, settings_of, tokeniser_named
 from heads.config.analyses import AblationSettings
@@ -29,7 +29,7 @@ def run(arguments: argparse.Namespace) -> str:
     settings = settings_of(arguments, AblationSettings, "ablation")
     model = load_with_heads(arguments.model, device)
     dev = settings.model_copy(update={"sentences": settings.dev_sentences})
-    answers = partial(answers_of, model, device, much_alike=True)
+    answers = partial(evaluation_of, model, device, much_alike=True)
     common = arguments.target_bpe, tokeniser_named(arguments)
     on_test = answers(read_text(arguments.source, arguments.references, *common), settings)
     on_dev = answers(read_text(arguments.dev_source, arguments.dev_references, *common), dev)

@@ -3,7 +3,7 @@
 import argparse
 
 from heads.analysis.ablation import ablation_rows, columns_of, masked_alone
-from heads.analysis.masking import answers_of, load_with_heads, read_text
+from heads.analysis.masking import evaluation_of, load_with_heads, read_text
 from heads.base.files import write_tsv
 from heads.cli._flags import add_masking_arguments, add_output_argument, settings_of, tokeniser_named
 from heads.config.analyses import AblationSettings
@@ -21,7 +21,7 @@ def run(arguments: argparse.Namespace) -> str:
     device = pick(arguments.device, arguments.threads)
     settings = settings_of(arguments, AblationSettings, "ablation")
     model = load_with_heads(arguments.model, device)
-    text = answers_of(
+    text = evaluation_of(
         model,
         device,
         read_text(arguments.source, arguments.references, arguments.target_bpe, tokeniser_named(arguments)),

@@ -12,7 +12,7 @@ from heads.cli._job import job_of
 from heads.config.trainings import ModelSettings, TrainingSettings, UnprunedSettings
 from heads.model.folder import model_of
 from heads.model.shape import unpruned_shape
-from heads.text.encoding import opened
+from heads.text.encoding import vocabulary_or_labels
 from heads.text.labels import Labels
 from heads.training.devices import label_of
 from heads.training.job import run_job
@@ -27,7 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> str:
     """Build the model that the settings describe, and train it."""
     job = job_of(arguments, checkpoints=arguments.checkpoints)
-    source, target = (opened(arguments.data / f"{side}.model") for side in SIDES)
+    source, target = (vocabulary_or_labels(arguments.data / f"{side}.model") for side in SIDES)
     labels = len(target) if isinstance(target, Labels) else 0
     if labels == 1:
         raise UserError(

@@ -2,7 +2,7 @@
 
 import argparse
 
-from heads.analysis.masking import answers_of, load_with_heads, read_text
+from heads.analysis.masking import evaluation_of, load_with_heads, read_text
 from heads.analysis.masking_curve import CHECKPOINT_COLUMNS, checkpoint_rows
 from heads.base.files import write_tsv
 from heads.cli._flags import add_masking_arguments, add_output_argument, add_path_argument, settings_of, tokeniser_named
@@ -36,11 +36,11 @@ def run(arguments: argparse.Namespace) -> str:
     model = load_with_heads(arguments.model, device)
     check_answers(model.shape, arguments.model)
     train = Tokens(arguments.train_source), Tokens(arguments.train_target)
-    trained_on = pairs_of(*train, training.max_subwords, labelled=model.shape.alone)
-    bound, alone = (how.batch_tokens, "importance.batch_tokens"), model.shape.alone
+    trained_on = pairs_of(*train, training.max_subwords, labelled=model.shape.encoder_only)
+    bound, alone = (how.batch_tokens, "importance.batch_tokens"), model.shape.encoder_only
     pairs = measured_pairs(Tokens(arguments.dev_source), Tokens(arguments.dev_target), *bound, labelled=alone)
     paths = arguments.source, arguments.references, arguments.target_bpe
-    text = answers_of(model, device, read_text(*paths, tokeniser_named(arguments)), settings)
+    text = evaluation_of(model, device, read_text(*paths, tokeniser_named(arguments)), settings)
     rows = checkpoint_rows(model, weights, pairs, trained_on, *text, settings=settings, how=how, training=training)
     write_tsv(arguments.out, rows, text[2].named(CHECKPOINT_COLUMNS))
     return label_of(device)

@@ -3,7 +3,7 @@
 import argparse
 import sys
 
-from heads.analysis.masking import answers_of, read_text
+from heads.analysis.masking import evaluation_of, read_text
 from heads.analysis.metrics import labels_scored
 from heads.base.files import write_json, write_lines
 from heads.base.provenance import made_by
@@ -26,7 +26,7 @@ def run(arguments: argparse.Namespace) -> str:
     settings = settings_of(arguments, TranslateSettings, "translate")
     model = load_classifier(arguments.model).to(device)
     text = read_text(arguments.source, arguments.references, arguments.target_bpe)
-    answer, wanted, _ = answers_of(model, device, text, settings)
+    answer, wanted, _ = evaluation_of(model, device, text, settings)
     labels = answer(None)
     score = {"split": "test", **labels_scored(labels, wanted)}
     write_lines(arguments.predictions, labels)

@@ -22,7 +22,7 @@ def run(arguments: argparse.Namespace) -> str:
     settings = settings_of(arguments, ConfidenceSettings, "confidence")
     device = pick(arguments.device, arguments.threads)
     model = load_model(arguments.model).to(device)
-    pairs = measured_pairs(Tokens(arguments.source), Tokens(arguments.target), labelled=model.shape.alone)
+    pairs = measured_pairs(Tokens(arguments.source), Tokens(arguments.target), labelled=model.shape.encoder_only)
     batches = (batch for _, batch in pairs.in_order(settings.batch_tokens, settings.sentences or None))
     write_tsv(arguments.out, confidence(model, batches), COLUMNS)
     return label_of(device)

@@ -35,7 +35,7 @@ def run(arguments: argparse.Namespace) -> str:
     model = load_model(arguments.model).to(device)
     ranks = frequency_ranks(Tokens(arguments.train_source).ids, len(vocabulary))
     sentences, _ = measurable(treebank, vocabulary, roles)
-    pairs = measured_pairs(Tokens(arguments.source), Tokens(arguments.target), labelled=model.shape.alone)
+    pairs = measured_pairs(Tokens(arguments.source), Tokens(arguments.target), labelled=model.shape.encoder_only)
     weights = course_of(arguments.model, arguments.checkpoints)
     print(f"measuring {len(weights)} models on {treebank.name}", file=sys.stderr, flush=True)
     rows = dynamics_rows(model, weights, pairs, sentences, ranks, settings=roles, how=how)

@@ -4,7 +4,7 @@ import argparse
 
 from heads.base.files import UserError
 from heads.cli._flags import add_output_argument, add_path_argument, add_workers_argument
-from heads.text.encoding import encode_file, opened
+from heads.text.encoding import encode_file, vocabulary_or_labels
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -20,4 +20,4 @@ def run(arguments: argparse.Namespace) -> None:
     if not len(arguments.text) == len(arguments.bpe) == len(arguments.tokens):
         raise UserError("--text, --bpe and --tokens differ in number: give a model and a token file for each text.")
     for text, bpe, tokens in zip(arguments.text, arguments.bpe, arguments.tokens, strict=True):
-        encode_file(text, opened(bpe), tokens, arguments.threads)
+        encode_file(text, vocabulary_or_labels(bpe), tokens, arguments.threads)

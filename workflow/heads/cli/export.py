@@ -54,7 +54,7 @@ def run(arguments: argparse.Namespace) -> None:
     if form == "folder" and bundle.origin:
         raise UserError(f"{arguments.model} is not in our format: convert it with heads import, or give --format.")
     difference = export_any(bundle, arguments.output, form, **options)
-    if bundle.shape.alone and difference is None:
+    if bundle.shape.encoder_only and difference is None:
         print(f"{arguments.output}: its README.md describes the model", file=sys.stderr)
     elif difference is None:
         print(f"heads translate {arguments.output} < source.txt", file=sys.stderr)

@@ -2,7 +2,7 @@
 
 import argparse
 
-from heads.base.seals import sha256_of
+from heads.base.checksums import sha256_of
 from heads.base.targets import Target
 from heads.cli._flags import add_gate_arguments, add_path_argument, settings_of
 from heads.cli._job import job_of

@@ -30,5 +30,5 @@ def run(arguments: argparse.Namespace) -> None:
         return
     options = (arguments.prefix, arguments.labels, languages_of(arguments))
     imported = import_any(arguments.model, arguments.output, *options)
-    if not imported.shape.alone:
+    if not imported.shape.encoder_only:
         print(f"heads translate {arguments.output} < source.txt", file=sys.stderr)

@@ -25,7 +25,7 @@ def run(arguments: argparse.Namespace) -> str:
     device = pick(arguments.device, arguments.threads)
     model = load_answering(arguments.model).to(device)
     # A sentence longer than a batch would break the bound on memory.
-    bound, alone = (settings.batch_tokens, "importance.batch_tokens"), model.shape.alone
+    bound, alone = (settings.batch_tokens, "importance.batch_tokens"), model.shape.encoder_only
     pairs = measured_pairs(Tokens(arguments.source), Tokens(arguments.target), *bound, labelled=alone)
     batches = (batch for _, batch in pairs.in_order(settings.batch_tokens, settings.sentences or None))
     write_tsv(arguments.out, importance_rows(model, batches, label_smoothing=smoothing), COLUMNS)

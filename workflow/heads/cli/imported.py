@@ -3,9 +3,9 @@
 import argparse
 import sys
 
+from heads.base.checksums import sha256_of
 from heads.base.names import TASK, TRANSLATION
 from heads.base.outputs import FOLDER
-from heads.base.seals import sha256_of
 from heads.cli._flags import add_output_argument, add_training_arguments, settings_of
 from heads.cli._job import job_of
 from heads.config.trainings import BaselineSettings, TrainingSettings

@@ -24,7 +24,7 @@ def run(arguments: argparse.Namespace) -> str:
     settings = settings_of(arguments, LrpSettings, "lrp")
     model = load_answering(arguments.model).to(device)
     # A sentence longer than a batch would break the bound on memory.
-    bound, alone = (settings.batch_tokens, "lrp.batch_tokens"), model.shape.alone
+    bound, alone = (settings.batch_tokens, "lrp.batch_tokens"), model.shape.encoder_only
     pairs = measured_pairs(Tokens(arguments.source), Tokens(arguments.target), *bound, labelled=alone)
     in_order = pairs.in_order(settings.batch_tokens, settings.sentences or None)
     batches = (generated(model, batch.to(device)) for _, batch in in_order)

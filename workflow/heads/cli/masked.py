@@ -3,7 +3,7 @@
 import argparse
 
 from heads.analysis.choices import MASKED_COLUMNS, choices_of, masked_rows
-from heads.analysis.masking import answers_of, read_text
+from heads.analysis.masking import evaluation_of, read_text
 from heads.base.files import read_tsv, write_tsv
 from heads.cli._flags import (
     add_grams_argument,
@@ -34,7 +34,7 @@ def run(arguments: argparse.Namespace) -> str:
     search = settings_of(arguments, TranslateSettings, "translate")
     model = load_model(arguments.model).to(device)
     paths = arguments.source, arguments.references, arguments.target_bpe
-    text = answers_of(model, device, read_text(*paths, tokeniser_named(arguments)), search)
+    text = evaluation_of(model, device, read_text(*paths, tokeniser_named(arguments)), search)
     choices = choices_of(read_tsv(arguments.selection))
     maps = load_output_maps(arguments.grams, model) if arguments.grams else None
     rows = masked_rows(model, choices, *text, resamples=settings.resamples, maps=maps)

@@ -2,7 +2,7 @@
 
 import argparse
 
-from heads.analysis.masking import answers_of, load_with_heads, read_text
+from heads.analysis.masking import evaluation_of, load_with_heads, read_text
 from heads.analysis.masking_curve import COLUMNS, curve_rows, walks_of
 from heads.base.files import read_tsv, write_tsv
 from heads.cli._flags import add_masking_arguments, add_output_argument, add_path_argument, settings_of, tokeniser_named
@@ -25,7 +25,7 @@ def run(arguments: argparse.Namespace) -> str:
     settings = settings_of(arguments, MaskingCurveSettings, "masking_curve")
     model = load_with_heads(arguments.model, device)
     paths = arguments.source, arguments.references, arguments.target_bpe
-    text = answers_of(model, device, read_text(*paths, tokeniser_named(arguments)), settings)
+    text = evaluation_of(model, device, read_text(*paths, tokeniser_named(arguments)), settings)
     measured = (arguments.importance, arguments.ablation_dev, arguments.ablation_test)
     walks = walks_of(model, *map(read_tsv, measured), random=settings.random_orders)
     rows = curve_rows(model, walks, *text, step=settings.step, resamples=settings.resamples)

@@ -2,7 +2,7 @@
 
 import argparse
 
-from heads.base.seals import sha256_of
+from heads.base.checksums import sha256_of
 from heads.cli._flags import add_grams_argument, add_path_argument, add_training_arguments, settings_of
 from heads.cli._job import job_of
 from heads.config.trainings import LengthSettings, TrainingSettings

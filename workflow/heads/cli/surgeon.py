@@ -27,7 +27,7 @@ def run(arguments: argparse.Namespace) -> str:
     device = pick(arguments.device, arguments.threads)
     model = load_model(arguments.model).to(device)
     train, dev = (
-        measured_pairs(Tokens(source), Tokens(target), labelled=model.shape.alone)
+        measured_pairs(Tokens(source), Tokens(target), labelled=model.shape.encoder_only)
         for source, target in ((arguments.train_source, arguments.train_target), (arguments.source, arguments.target))
     )
     read = train.drawn(settings.subwords).in_order(BATCH_TOKENS)

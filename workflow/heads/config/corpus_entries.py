@@ -53,7 +53,7 @@ def check_corpus(corpus: AnyCorpus) -> None:
             "name a treebank under trees, or take the key out."
         )
     known: dict[str, str] = {}
-    for file in files_of(corpus):
+    for file in files_of_corpus(corpus):
         if file.url and file.sha256 and known.setdefault(file.url, file.sha256) != file.sha256:
             raise UserError(f"{file.url} has two different sha256 in one corpus: keep the right one.")
 
@@ -77,7 +77,7 @@ def _check_columns(corpus: ExamplesCorpus) -> None:
         )
 
 
-def files_of(corpus: AnyCorpus) -> Iterator[FileSpec]:
+def files_of_corpus(corpus: AnyCorpus) -> Iterator[FileSpec]:
     """Every file that a corpus names, treebanks and word alignments last."""
     return (file for _, file in files_by_key(corpus))
 
@@ -138,4 +138,4 @@ def distilled_of(corpus: AnyCorpus, without: Collection[str] = ()) -> dict[str, 
 
 def checksums_of(corpus: AnyCorpus) -> dict[str, str]:
     """The SHA-256 of each URL of a corpus, if it is given."""
-    return {file.url: file.sha256 for file in files_of(corpus) if file.url and file.sha256}
+    return {file.url: file.sha256 for file in files_of_corpus(corpus) if file.url and file.sha256}

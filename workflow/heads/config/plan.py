@@ -111,7 +111,7 @@ class Plan(Texts):
         """The files of a baseline that these choices of heads are made from."""
         baseline = self._baseline(experiment, seed)
         named = [Target.parse(choice).method for choice in choices]
-        return [f"{baseline}/{name}" for name in methods.files_of(named)]
+        return [f"{baseline}/{name}" for name in methods.files_read_by(named)]
 
     def grams(self, experiment: str, seed: str, choices: Iterable[str]) -> list[str]:
         """The file of a baseline by which heads make up for others, if any of these choices is the surgeon's."""

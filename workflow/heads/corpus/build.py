@@ -17,7 +17,7 @@ from heads.base.files import UserError, normalise, write_lines, write_tsv
 from heads.base.names import OUT_OF_DOMAIN, ROLES, SPLITS
 from heads.base.pool import chunks, in_order
 from heads.config.corpora import ExamplesCorpus, FilesCorpus, GrammarCorpus, GrammarPairsCorpus
-from heads.config.corpus_entries import files_of, parse_corpus
+from heads.config.corpus_entries import files_of_corpus, parse_corpus
 from heads.corpus import grammar
 from heads.corpus.clean import (
     FILTERS,
@@ -64,7 +64,7 @@ def build(entry: Mapping[str, Any], out_folder: Path, downloads: Path, workers: 
     """
     corpus = parse_corpus(entry)
     # Before hours of work, not after.
-    for file in files_of(corpus):
+    for file in files_of_corpus(corpus):
         check_file(file, downloads)
     with staged(out_folder, OUTPUT_NAMES) as stage:
         if isinstance(corpus, ExamplesCorpus):
@@ -85,7 +85,7 @@ def build_out_of_domain(entry: Mapping[str, Any], out_folder: Path, downloads: P
     pair = corpus.languages
     if isinstance(corpus, GrammarCorpus | GrammarPairsCorpus) or not corpus.parts[OUT_OF_DOMAIN]:
         raise UserError(f"The {pair} corpus has no test set of another domain: name its parts under {OUT_OF_DOMAIN}.")
-    for file in files_of(corpus):
+    for file in files_of_corpus(corpus):
         check_file(file, downloads)
     with staged(out_folder, OUT_OF_DOMAIN_NAMES) as stage:
         if isinstance(corpus, ExamplesCorpus):

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from heads.base.checksums import sha256_of
 from heads.base.files import UserError
 from heads.base.names import OUT_OF_DOMAIN, ROLES, SIDES, SPLITS
-from heads.base.seals import sha256_of
 from heads.config.corpus_parts import FileSpec
 from heads.corpus.clean import Pair
 

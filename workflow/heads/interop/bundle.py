@@ -16,7 +16,7 @@ from heads.model.encoder import Encoder
 from heads.model.folder import check_translates, load_model
 from heads.model.shape import ModelShape, facts_of
 from heads.model.transformer import Transformer
-from heads.text.encoding import Encodes, opened
+from heads.text.encoding import Encodes, vocabulary_or_labels
 from heads.text.vocabulary import Vocabulary
 from heads.translation.model_folder import (
     ANY_TEXT,
@@ -115,7 +115,7 @@ def saved_bundle(folder: Path) -> Bundle:
     Raises UserError if the folder has no complete model, or no vocabularies near it.
     """
     model, place = load_model(folder), vocabulary_folder(folder)
-    source, target = (opened(place / name) for name in VOCABULARIES)
+    source, target = (vocabulary_or_labels(place / name) for name in VOCABULARIES)
     assert isinstance(source, Vocabulary)
     came_with = place / PRETRAINED
     return Bundle(folder, model, source, target, facts_of(folder), came_with if came_with.is_dir() else None)

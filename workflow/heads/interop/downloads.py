@@ -26,11 +26,11 @@ from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from heads.base.checksums import sha256_of
 from heads.base.fetch import fetch
 from heads.base.files import UserError
 from heads.base.outputs import new_folder
 from heads.base.packaged import NAME, cache_of, cache_of_hub, not_there, place_of
-from heads.base.seals import sha256_of
 from heads.interop.formats import saved_as
 from heads.interop.hub import CONFIG, DESCRIBED, HUB, WEIGHTS
 from heads.interop.marian.format import MARIAN

@@ -19,7 +19,7 @@ from heads.interop.bundle import Bundle, as_bundle
 from heads.interop.export import OURS, export, refuse_copy, refuse_translator
 from heads.interop.export_page import head_table
 from heads.interop.to_onnx import agreement_of_encoder, refuse_for_onnx, write_encoder
-from heads.model.alone import ExampleEncoder
+from heads.model.encoder_only import ExampleEncoder
 from heads.model.equal_units import with_equal_units
 from heads.model.folder import HEADS, check_alone, save_folder
 from heads.model.head_removal import COLUMNS, head_rows
@@ -155,7 +155,7 @@ def refuse_encoder(bundle: Bundle, form: str) -> None:
 
 def refuse_format(bundle: Bundle, form: str) -> None:
     """Raise UserError if a model, or a pruned one of it, cannot be written in a format, before any is made."""
-    (refuse_encoder if bundle.shape.alone else refuse_translator)(bundle, form)
+    (refuse_encoder if bundle.shape.encoder_only else refuse_translator)(bundle, form)
 
 
 def export_any(
@@ -163,7 +163,7 @@ def export_any(
 ) -> float | None:
     """Export any model, or that of a run's folder: by `export`, with `options`, or by `export_alone`."""
     bundle = as_bundle(model)
-    if bundle.shape.alone:
+    if bundle.shape.encoder_only:
         return export_alone(bundle, out, form, examples=sentences)
     return export(bundle, out, form, sentences=sentences, **options)
 

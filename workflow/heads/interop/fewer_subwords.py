@@ -10,7 +10,7 @@ from heads.interop.firefox.fewer import filled_up
 from heads.interop.firefox.parts import is_marian
 from heads.model.fewer_rows import with_subwords
 from heads.model.folder import save_folder
-from heads.text.fewer_subwords import fewer_of, names_of, staying
+from heads.text.fewer_subwords import all_subwords, fewer_of, staying
 from heads.text.vocabulary import Vocabulary
 from heads.translation.model_folder import PRETRAINED
 
@@ -27,7 +27,7 @@ def staying_in(model: Bundle, used: Sequence[Collection[int]], lines: Sequence[S
     sides = model.source, model.target
     both = [one for one in sides if isinstance(one, Vocabulary)]
     found = [staying(one, of, text) for one, of, text in zip(both, used, lines, strict=False)]
-    names = [names_of(one) for one in both]
+    names = [all_subwords(one) for one in both]
     if len(both) == 2 and {*names[0]} == {*names[1]}:
         of_any = {own[number] for own, ids in zip(names, found, strict=True) for number in ids}
         found = [[number for number, name in enumerate(own) if name in of_any] for own in names]

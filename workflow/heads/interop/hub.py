@@ -14,7 +14,7 @@ LICENCES = ("README.md", "LICENSE", "LICENSE.txt", "NOTICE")
 HUB = "https://huggingface.co"
 
 
-def files_of(folder: Path, describing: Sequence[str]) -> list[Path]:
+def saved_files(folder: Path, describing: Sequence[str]) -> list[Path]:
     """The files of a folder that an import reads, including the weights. describing: names of all but these."""
     names = [*describing, *LICENCES, WEIGHTS, INDEX]
     shards = sorted(folder.glob("model-*.safetensors"))
@@ -59,7 +59,7 @@ def saved_format(
         name,
         task,
         lambda folder: model_type(folder) in model_types,
-        lambda folder: files_of(folder, describing),
+        lambda folder: saved_files(folder, describing),
         heads,
         not_there,
         model_types,

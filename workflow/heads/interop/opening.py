@@ -25,7 +25,7 @@ from heads.interop.saved_weights import refuse_adapter
 from heads.model.encoder import Encoder
 from heads.model.folder import save_folder
 from heads.model.shape import FACTS
-from heads.text.encoding import opened, vocabulary_of
+from heads.text.encoding import vocabulary_of, vocabulary_or_labels
 from heads.text.labels import Labels
 from heads.translation.model_folder import VOCABULARIES
 
@@ -77,7 +77,7 @@ def read_foreign(
         place,
         model,
         vocabulary_of(place / VOCABULARIES[0], texts.source),
-        opened(place / VOCABULARIES[1], texts.target),
+        vocabulary_or_labels(place / VOCABULARIES[1], texts.target),
         {"shape": model.shape.as_dict(), **facts, "provenance": made_by()},
         came_with=place,
         origin=texts.origin,

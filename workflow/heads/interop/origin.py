@@ -8,9 +8,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from heads.base.files import write_sealed_json
+from heads.base.checksums import sha256_of
+from heads.base.files import write_json_with_checksum
 from heads.base.names import SIDES
-from heads.base.seals import sha256_of
 from heads.interop.hub import LICENCES
 from heads.text.added import Added, pattern_of
 from heads.text.renumbering import renumbered
@@ -49,7 +49,7 @@ class Origin:
                 (beside / name).parent.mkdir(exist_ok=True)
                 shutil.copyfile(path, beside / name)
         digests = {name: sha256_of(path) for name, path in named.items()}
-        write_sealed_json(beside / ABOUT, {**self.about, "files_sha256": digests})
+        write_json_with_checksum(beside / ABOUT, {**self.about, "files_sha256": digests})
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,8 +20,8 @@ from torch import Tensor, nn
 from heads.base.files import UserError
 from heads.interop.agreement import POSITIONS, Pair, largest_difference, largest_of
 from heads.interop.family import Target, Translation
-from heads.model.alone import ExampleEncoder
 from heads.model.encoder import Embedding
+from heads.model.encoder_only import ExampleEncoder
 from heads.model.kept import Kept
 from heads.model.shape import LEARNED, ModelShape
 from heads.model.sublayers import Pass, Step, parts_of, run_through
@@ -157,7 +157,7 @@ def write_encoder(model: ExampleEncoder, folder: Path) -> None:
 
 def refuse_for_onnx(shape: ModelShape) -> None:
     """Raise UserError without the ONNX libraries, or if the model is an encoder whose positions are not learnt."""
-    if shape.alone and shape.positions != LEARNED:
+    if shape.encoder_only and shape.positions != LEARNED:
         raise UserError("--format onnx needs a model with learnt positions, such as a BERT: use --format folder.")
     try:
         import onnxruntime  # noqa: F401 - the command checks what it wrote

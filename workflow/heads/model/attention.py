@@ -117,7 +117,7 @@ class Attention(nn.Module):
         if taken_by_flash(found, self.head_width) and not self.by_distance:
             each = found.chunk(maps, -1) if maps > 1 else [found]
             return [part.unflatten(-1, (self.heads, self.head_width)) for part in each]
-        return spans.spread(found, maps, self.heads)
+        return spans.padded_heads(found, maps, self.heads)
 
     def project(self, states: Tensor, spans: Spans | None = None) -> KeyValues:
         """Keys and values of `states` [B, K, D], or [N, D] of sentences with `spans`."""
@@ -203,7 +203,7 @@ def merged_heads(per_head: Tensor, spans: Spans | None) -> Tensor:
     if per_head.dim() == 3:
         return per_head.flatten(1)
     if spans is not None:
-        return spans.gathered(per_head)
+        return spans.packed_heads(per_head)
     merged = per_head.transpose(1, 2)
     if torch.compiler.is_compiling():
         # The layout that torch's attention leaves in memory is another one in the exported graph: views of it fail.

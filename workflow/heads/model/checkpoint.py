@@ -13,15 +13,15 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
+from heads.base.checksums import Part, verified, with_checksum
 from heads.base.files import UserError, atomic_path, current_names
-from heads.base.seals import Part, sealed, unsealed
 
 
 def save_tensors(path: Path, tensors: Mapping[str, Tensor], notes: Mapping[str, Any]) -> None:
     """Write tensors and JSON-serialisable notes to one safetensors file, completely or not at all."""
     whole = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     # As one entry: safetensors writes several in any order, and equal models should give equal files.
-    metadata = {"notes": json.dumps(sealed(notes, _parts(whole)))}
+    metadata = {"notes": json.dumps(with_checksum(notes, _parts(whole)))}
     with atomic_path(path) as temporary:
         try:
             save_file(whole, temporary, metadata=metadata)
@@ -41,7 +41,7 @@ def load_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     try:
         with safe_open(path, framework="pt") as stream:
             tensors = {name: stream.get_tensor(name) for name in stream.keys()}  # noqa: SIM118 - no mapping
-            notes = unsealed(json.loads(stream.metadata()["notes"]), _parts(tensors))
+            notes = verified(json.loads(stream.metadata()["notes"]), _parts(tensors))
     except (SafetensorError, OSError, KeyError, TypeError, ValueError) as error:
         raise UserError(f"{path} is missing or damaged ({error}): delete it and run its stage again.") from error
     return current_names(tensors), notes

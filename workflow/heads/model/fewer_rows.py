@@ -25,7 +25,7 @@ def with_subwords(model: Encoder, source: Sequence[int], target: Sequence[int]) 
     """
     shape, kept = model.shape, (source, target)
     changes: dict[str, Any] = {"source_subwords": len(source)}
-    if not shape.alone:
+    if not shape.encoder_only:
         named = shape.named_subwords[1]
         first, start = (target.index(number) if number else 0 for number in (shape.first_subword, shape.start_subword))
         changes |= {"target_subwords": len(target), "first_subword": first, "start_subword": start}
@@ -33,7 +33,7 @@ def with_subwords(model: Encoder, source: Sequence[int], target: Sequence[int]) 
     smaller = model_of(replace(shape, **changes))
     weights = {name: value.detach().cpu() for name, value in model.state_dict().items()}
     for name, side in ROWS_OF.items():
-        if name in weights and not (side and shape.alone):
+        if name in weights and not (side and shape.encoder_only):
             weights[name] = weights[name][torch.tensor(kept[side])]
     smaller.load_state_dict(weights)
     return smaller.eval()

@@ -6,11 +6,11 @@ from typing import Any
 
 from torch import Tensor
 
-from heads.base.files import UserError, write_sealed_json
+from heads.base.files import UserError, write_json_with_checksum
 from heads.base.names import WITH_GATES
-from heads.model.alone import Classifier, ExampleEncoder, SentenceEncoder
 from heads.model.checkpoint import load_tensors, save_tensors
 from heads.model.encoder import Encoder
+from heads.model.encoder_only import Classifier, ExampleEncoder, SentenceEncoder
 from heads.model.head_removal import prune, read_open_heads, run_at
 from heads.model.shape import FACTS, NO_SHAPE, ModelShape, check_answers
 from heads.model.transformer import Transformer
@@ -20,7 +20,7 @@ WEIGHTS, HEADS, GATES_LOG = "model.safetensors", "heads.tsv", "gates.jsonl"
 
 def model_of(shape: ModelShape) -> Encoder:
     """A newly initialised model of this shape: it translates if it has a decoder, else it classifies or embeds."""
-    if shape.alone:
+    if shape.encoder_only:
         return Classifier(shape) if shape.classifies else SentenceEncoder(shape)
     return Transformer(shape)
 
@@ -34,7 +34,7 @@ def save_folder(model: Encoder, folder: Path, facts: Mapping[str, Any], provenan
     others = {key: value for key, value in facts.items() if key not in ("shape", "provenance")}
     content = {"shape": model.shape.as_dict(), **others}
     save_tensors(folder / WEIGHTS, model.state_dict(), content)
-    write_sealed_json(folder / FACTS, {**content, "provenance": provenance})
+    write_json_with_checksum(folder / FACTS, {**content, "provenance": provenance})
 
 
 def load_model(folder: Path, *, with_closed: bool = False) -> Encoder:

@@ -124,7 +124,7 @@ class ModelShape:
             raise ValueError("some ids of the target vocabulary must have a subword")
 
     @property
-    def alone(self) -> bool:
+    def encoder_only(self) -> bool:
         """Whether the model is an encoder without a decoder: a classifier or a sentence encoder."""
         return not self.decoder_layers
 
@@ -136,7 +136,7 @@ class ModelShape:
     @property
     def embeds(self) -> bool:
         """Whether the model maps a sentence to one vector."""
-        return self.alone and not self.classifies
+        return self.encoder_only and not self.classifies
 
     @property
     def named_subwords(self) -> tuple[int, int]:

@@ -208,8 +208,8 @@ class Recurrence(SubLayer):
         entered = self.residual.enter(states)
         if seen.spans is None:
             return self.residual.leave(states, self.ssru(entered))
-        (padded,) = seen.spans.spread(entered, 1, 1)
-        return self.residual.leave(states, seen.spans.gathered(self.ssru(padded[:, 0])[:, None]))
+        (padded,) = seen.spans.padded_heads(entered, 1, 1)
+        return self.residual.leave(states, seen.spans.packed_heads(self.ssru(padded[:, 0])[:, None]))
 
     def start(self, memory: Tensor, hypotheses: int) -> Recurrent:
         """See `SubLayer`."""

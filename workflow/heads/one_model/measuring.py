@@ -18,7 +18,7 @@ from heads.analysis.confidence import confidence
 from heads.analysis.cross_attention_roles import roles_of_cross_attention
 from heads.analysis.importance import importance_rows
 from heads.analysis.lrp.rows import generated, relevance_rows
-from heads.analysis.masking import EncodedText, answers_of
+from heads.analysis.masking import EncodedText, evaluation_of
 from heads.analysis.metrics import Answers, Metric
 from heads.analysis.role_trees import Treebank, read_treebank, roles_on_trees
 from heads.analysis.roles import frequency_ranks
@@ -98,9 +98,9 @@ class Measuring:
     def measure(self) -> dict[str, Any]:
         """All content behind the page and the table. Raises UserError if `causal` cannot be met."""
         shape = self.model.shape
-        if self.text.causal and shape.alone:
+        if self.text.causal and shape.encoder_only:
             raise UserError("--causal needs a model that writes text: remove it.")
-        skipped = (*(OF_TRANSLATORS if shape.alone else ()), *(OF_ANSWERS if shape.embeds else ()))
+        skipped = (*(OF_TRANSLATORS if shape.encoder_only else ()), *(OF_ANSWERS if shape.embeds else ()))
         for what, stage in (STEPS | (CAUSAL if self.text.causal else {})).items():
             if stage not in skipped:
                 self.report(what)
@@ -116,7 +116,7 @@ class Measuring:
     def pairs(self) -> Pairs:
         """The text with its references, or with the model's own outputs."""
         answers = tokens_of(self.references, self.target)
-        return measured_pairs(self.tokens, answers, labelled=self.model.shape.alone)
+        return measured_pairs(self.tokens, answers, labelled=self.model.shape.encoder_only)
 
     def batches(self, tokens: int, most: int | None = None) -> Iterator[Batch]:
         """Batches of sentences of similar length."""
@@ -125,7 +125,7 @@ class Measuring:
     def answers(self, search: AblationSettings, *, much_alike: bool = False) -> tuple[Translate, Answers, Metric]:
         """A function that answers the text under given gates, the references, and the metric."""
         text = EncodedText(self.tokens, self.references, self.target, self.tokeniser, self.text.metric)
-        return answers_of(self.model, self.device, text, search, much_alike=much_alike)
+        return evaluation_of(self.model, self.device, text, search, much_alike=much_alike)
 
     def _score(self) -> None:
         """Score the model's answers; without references, they are the references too."""

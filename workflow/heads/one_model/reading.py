@@ -28,7 +28,7 @@ def readable(text: Text, source: Vocabulary, target: Encodes, shape: ModelShape)
     Lines are normalised as translated text is. `shown` becomes numbers among the lines that are left. Raises UserError
     if none is, or if a line to be shown is not among them.
     """
-    lines = [normalised(line, pairs=shape.alone) for line in text.sentences]
+    lines = [normalised(line, pairs=shape.encoder_only) for line in text.sentences]
     reasons = unreadable(lines, source, shape, text.max_subwords)
     if text.references is not None and isinstance(target, Vocabulary):
         most = min(text.max_subwords + len(target.prefix), shape.longest - 1)

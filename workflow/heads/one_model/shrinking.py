@@ -12,7 +12,7 @@ from pathlib import Path
 import torch
 
 from heads.analysis.ablation import Translate
-from heads.analysis.masking import answers_of, read_text
+from heads.analysis.masking import evaluation_of, read_text
 from heads.analysis.masking_curve import compared
 from heads.analysis.metrics import BLEU, Answers, Metric
 from heads.base.files import UserError
@@ -205,4 +205,4 @@ def answering(place: Workplace, folder: Path, split: str, device: torch.device) 
     """A function that gives a model's answers for a split, the reference answers, and the metric."""
     paths = place.tokens(split, SIDES[0]), place.text(split, SIDES[1]), place.bpe / VOCABULARIES[1]
     text = read_text(*paths, place.tokeniser, place.metric)
-    return answers_of(load_model(folder).to(device), device, text, SEARCH)
+    return evaluation_of(load_model(folder).to(device), device, text, SEARCH)

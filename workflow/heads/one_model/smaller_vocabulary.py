@@ -87,7 +87,7 @@ def with_smaller_vocabulary(
     shutil.rmtree(smaller, ignore_errors=True)
     model = saved_bundle(place.baseline)
     used = [{*Tokens(place.tokens("train", side)).ids.tolist()} for side in SIDES]
-    if not model.shape.alone:
+    if not model.shape.encoder_only:
         used[1] |= {*chain.from_iterable(map(json.loads, read_lines(notes)))}
     lines = [read_lines(place.text("train", side)) for side in SIDES]
     write_with_fewer(model, staying_in(model, used, lines), smaller)
@@ -116,7 +116,7 @@ def vocabulary_line(place: Workplace) -> str:
     """
     counts, shares = list[str](), list[str]()
     for number, side in enumerate(SIDES):
-        if side == SIDES[1] and shape_of(place.baseline).alone:
+        if side == SIDES[1] and shape_of(place.baseline).encoder_only:
             break
         before, after = (vocabulary_of(one.bpe / VOCABULARIES[number]) for one in (place.original, place))
         lines = [line for split in ("dev", "test") for line in read_lines(place.text(split, side))]

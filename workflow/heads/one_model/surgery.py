@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from heads.analysis.masking import answers_of, read_text
+from heads.analysis.masking import evaluation_of, read_text
 from heads.analysis.metrics import Metric
 from heads.analysis.speed import MEGABYTE
 from heads.base.files import UserError, write_tsv
@@ -189,7 +189,7 @@ class Surgery:
         """The score of a model, which cuts texts as in `place`, on some sentences of the dev split."""
         paths = place.tokens("dev", SIDES[0]), place.text("dev", SIDES[1]), place.bpe / VOCABULARIES[1]
         text = read_text(*paths, self.place.tokeniser, self.place.metric)
-        answer, wanted, metric = answers_of(model, self.device, text, SEARCH)
+        answer, wanted, metric = evaluation_of(model, self.device, text, SEARCH)
         return metric.drawn(answer(None), wanted, 1)[0], metric
 
     @cached_property
@@ -211,7 +211,7 @@ class Surgery:
     def pairs(self, split: str) -> Pairs:
         """The text of a split with the model's answers."""
         source, target = (Tokens(self.place.tokens(split, side)) for side in SIDES)
-        return measured_pairs(source, target, labelled=self.model.shape.alone)
+        return measured_pairs(source, target, labelled=self.model.shape.encoder_only)
 
 
 def studied(sentences: Sequence[str]) -> list[str]:

@@ -19,7 +19,7 @@ from heads.model.shape import FACTS, shape_of
 from heads.one_model.answering import answered_by
 from heads.one_model.reading import TOO_LONG, unreadable
 from heads.one_model.text import Text
-from heads.text.encoding import encode_file, opened
+from heads.text.encoding import encode_file, vocabulary_or_labels
 from heads.text.vocabulary import Tokens
 from heads.translation.distilled import distinct, write_distilled
 from heads.translation.model_folder import PRETRAINED, VOCABULARIES
@@ -99,7 +99,7 @@ class Workplace:
     @cached_property
     def tokeniser(self) -> str:
         """The tokeniser for the model's outputs for held-out sentences, which are the references."""
-        if shape_of(self.baseline).alone:
+        if shape_of(self.baseline).encoder_only:
             return self.named
         held_out = [line for split in SPLITS[1:] for line in read_lines(self.text(split, SIDES[1]))]
         return tokeniser_of(held_out, self.named)
@@ -115,7 +115,7 @@ class Workplace:
 
         through: what the translator is passed through.
         """
-        alone = shape_of(self.baseline).alone
+        alone = shape_of(self.baseline).encoder_only
         for split, sources in splits.items():
             source, target = (self.text(split, side) for side in SIDES)
             if target.is_file():
@@ -128,13 +128,15 @@ class Workplace:
                 )
                 write_distilled(sources, through(translator), source, target, report)
             for side, name in zip(SIDES, VOCABULARIES, strict=True):
-                encode_file(self.text(split, side), opened(self.bpe / name), self.tokens(split, side))
+                encode_file(self.text(split, side), vocabulary_or_labels(self.bpe / name), self.tokens(split, side))
 
     def _label(self, split: str, examples: list[str], device: torch.device) -> None:
         """Write the examples of a split, and the answers of an encoder without a decoder."""
         write_lines(self.text(split, SIDES[0]), examples)
-        encode_file(self.text(split, SIDES[0]), opened(self.bpe / VOCABULARIES[0]), self.tokens(split, SIDES[0]))
-        tokens, labels = Tokens(self.tokens(split, SIDES[0])), opened(self.bpe / VOCABULARIES[1])
+        encode_file(
+            self.text(split, SIDES[0]), vocabulary_or_labels(self.bpe / VOCABULARIES[0]), self.tokens(split, SIDES[0])
+        )
+        tokens, labels = Tokens(self.tokens(split, SIDES[0])), vocabulary_or_labels(self.bpe / VOCABULARIES[1])
         answers = answered_by(load_model(self.baseline).to(device), tokens, labels, device)
         write_lines(self.text(split, SIDES[1]), answers)
 
@@ -142,7 +144,7 @@ class Workplace:
 def splits_for(model: Bundle, lines: Sequence[str], most: int, report: Report) -> dict[str, list[str]]:
     """The `splits_of` the first `most` distinct sentences of a text; those too long for the model are counted."""
     source, shape = model.source, model.shape
-    clean, limits = distinct(lines, source, pairs=shape.alone)
+    clean, limits = distinct(lines, source, pairs=shape.encoder_only)
     chosen = clean[:most]
     reasons = unreadable(chosen, source, shape, Text.max_subwords)
     if long := reasons.count(TOO_LONG):

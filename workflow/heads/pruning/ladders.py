@@ -8,9 +8,9 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from heads.base.names import HEAD
-from heads.model.alone import ExampleEncoder
+from heads.model.cached_states import CachedStates
 from heads.model.encoder import Encoder
-from heads.model.prefixes import Prefixes
+from heads.model.encoder_only import ExampleEncoder
 from heads.model.shape import Place
 from heads.pruning.closed_form import Surgeon
 from heads.pruning.rungs import Ladder
@@ -33,7 +33,7 @@ class HeldOut:
 
     def __init__(self, model: Encoder, batches: Sequence[Batch]) -> None:
         """batches: on the model's device."""
-        self.model, self.batches, self.prefixes = model, batches, Prefixes(model)
+        self.model, self.batches, self.cached = model, batches, CachedStates(model)
         whole = (self.states(number, batch, None) for number, batch in enumerate(batches))
         self.whole = [states if model.shape.embeds else self.likeliest(states) for states in whole]
 
@@ -80,10 +80,10 @@ class HeldOut:
     @torch.no_grad()
     def states(self, number: int, batch: Batch, changed: Place | None) -> Tensor:
         """States [N, D] from which the answers to a batch follow, without padding."""
-        memory = self.prefixes.encode(number, batch.source, batch.source_mask, changed=changed)
+        memory = self.cached.encode(number, batch.source, batch.source_mask, changed=changed)
         if isinstance(self.model, ExampleEncoder):
             return self.model.pool(memory, batch.source_mask)[:, 0]
-        states = self.prefixes.decode(number, batch.target_input, memory, batch.source_mask, changed=changed)
+        states = self.cached.decode(number, batch.target_input, memory, batch.source_mask, changed=changed)
         return states[batch.target_mask]
 
 

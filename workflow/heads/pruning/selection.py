@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from heads.base.files import UserError, read_tsv
-from heads.base.methods import LIKE, METHOD_FILES, STRATIFIED, SURGEON, files_of, least_of
+from heads.base.methods import LIKE, METHOD_FILES, STRATIFIED, SURGEON, files_read_by, least_of
 from heads.base.names import ATTENTIONS, HEAD
 from heads.base.targets import Target
 from heads.model.shape import Head, Place, shape_of
@@ -40,7 +40,7 @@ def read_measured(baseline: Path, targets: Sequence[Target]) -> Measured:
 
     Raises UserError for a table that is missing or damaged.
     """
-    names = files_of(target.method for target in targets)
+    names = files_read_by(target.method for target in targets)
     tables = {name: read_tsv(baseline / name) for name in names if name.endswith(".tsv")}
     return Measured(shape_of(baseline).heads(), tables)
 

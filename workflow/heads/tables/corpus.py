@@ -11,7 +11,7 @@ from heads.base.scripts import words_in
 from heads.syntax.attachment_scores import attachment_rows
 from heads.syntax.conllu import read_conllu
 from heads.tables.reading import load_reference
-from heads.text.encoding import opened
+from heads.text.encoding import vocabulary_or_labels
 from heads.text.vocabulary import Tokens
 
 PARSER_COLUMNS = ("experiment", "measure", "relation", "gold", "parsed", "correct")
@@ -57,7 +57,7 @@ def _subwords(bpe: Path, split: str) -> dict[str, object]:
     for side in SIDES:
         lengths = Tokens(bpe / f"{split}.{side}.safetensors").lengths
         row[f"{side}_subwords_per_sentence"] = float(lengths.mean()) if len(lengths) else None
-        row[f"{side}_vocabulary"] = len(opened(bpe / f"{side}.model"))
+        row[f"{side}_vocabulary"] = len(vocabulary_or_labels(bpe / f"{side}.model"))
     return row
 
 

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError
 from safetensors.numpy import save_file
 
+from heads.base.checksums import blocks, with_checksum
 from heads.base.files import UserError, atomic_path, open_text
 from heads.base.pool import in_order
-from heads.base.seals import blocks, sealed
 from heads.text.labels import LABELS, Labels
 from heads.text.stored import Stored, facts_of
 from heads.text.vocabulary import ID, OFFSET, Vocabulary, batched_lines
@@ -44,10 +44,10 @@ def encode_file(text: Path, vocabulary: Encodes, tokens: Path, workers: int = 1)
             offsets.write((subwords + np.cumsum(lengths)).tobytes())
             sentences, subwords = sentences + len(lengths), subwords + len(batch)
         vectors = {"offsets": _mapped(offsets, OFFSET, sentences + 1), "ids": _mapped(ids, ID, subwords)}
-        seal = sealed({}, chain(_from_start(offsets), _from_start(ids)))
+        checked = with_checksum({}, chain(_from_start(offsets), _from_start(ids)))
         with atomic_path(tokens) as temporary:
             try:
-                save_file(vectors, temporary, metadata=seal)
+                save_file(vectors, temporary, metadata=checked)
             except SafetensorError as error:
                 raise UserError(f"{tokens} cannot be written ({error}): make room and run again.") from error
 
@@ -70,7 +70,7 @@ def _encode_elsewhere(model: Path, sentences: list[str]) -> tuple[NDArray[np.int
 @cache
 def _loaded(model: Path) -> Encodes:
     """A vocabulary or labels, read once per process."""
-    return opened(model)
+    return vocabulary_or_labels(model)
 
 
 def vocabulary_of(model: Path, stored: Stored | None = None) -> Vocabulary:
@@ -83,7 +83,7 @@ def vocabulary_of(model: Path, stored: Stored | None = None) -> Vocabulary:
     return (DescribedSubwords if described else WordPieces if facts.get(WORD_PIECES) else Vocabulary)(model, stored)
 
 
-def opened(model: Path, stored: Stored | None = None) -> Encodes:
+def vocabulary_or_labels(model: Path, stored: Stored | None = None) -> Encodes:
     """The bpe stage's output for one side: a vocabulary, or labels. Raises UserError if it is damaged.
 
     stored: as in `vocabulary_of`.

@@ -20,7 +20,7 @@ NO_TEXT = re.compile(r"<[^<>\s]+>|\[[A-Z]+\]|__\w+__|[a-z]{2,3}_[A-Z][A-Za-z]+")
 """Names of special tokens, bytes and languages: `<mask>`, `<0x0A>`, `<extra_id_7>`, `[SEP]`, `__de__`, `deu_Latn`."""
 
 
-def names_of(vocabulary: Vocabulary) -> list[str]:
+def all_subwords(vocabulary: Vocabulary) -> list[str]:
     """The written form of each id."""
     return [vocabulary.subword(number) for number in range(len(vocabulary))]
 
@@ -31,7 +31,7 @@ def staying(vocabulary: Vocabulary, used: Collection[int], lines: Iterable[str] 
     They are these, special tokens, languages, and what cuts texts as before and can write any: see
     `heads.text.fewer_pieces`. Rows without a subword go. lines: the text, whose unknown words are to stay unknown.
     """
-    names, added = names_of(vocabulary), None if isinstance(vocabulary, WordPieces) else vocabulary.added
+    names, added = all_subwords(vocabulary), None if isinstance(vocabulary, WordPieces) else vocabulary.added
     kept = {*range(UNK + 1), *used, *vocabulary.prefix, *vocabulary.suffix}
     kept |= {
         number for number, name in enumerate(names) if NO_TEXT.fullmatch(name) or (added and added.fullmatch(name))

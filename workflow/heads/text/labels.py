@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from heads.base.checksums import checksum
 from heads.base.files import UserError, normalise, open_text
-from heads.base.seals import checksum
 from heads.text.stored import CHECKSUM, Stored, facts_beside, facts_of
 
 LABELS = "labels"

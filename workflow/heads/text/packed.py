@@ -70,14 +70,14 @@ class Spans:
             self._indices[maps, heads] = there, back
         return self._indices[maps, heads]
 
-    def spread(self, states: Tensor, maps: int, heads: int) -> list[Tensor]:
+    def padded_heads(self, states: Tensor, maps: int, heads: int) -> list[Tensor]:
         """States [N, P * H * E] of all subwords as heads [B, H, L, E] of each of the P maps."""
         there, back = self.indices(maps, heads)
         rows = states.view(len(states) * maps * heads, -1)
         laid: Tensor = _Moved.apply(rows, there, back, None)
         return list(laid.view(maps, *self.grid.shape[:1], heads, self.longest, -1).unbind())
 
-    def gathered(self, per_head: Tensor) -> Tensor:
+    def packed_heads(self, per_head: Tensor) -> Tensor:
         """Heads [B, H, L, E] as states [N, H * E] of all subwords."""
         heads = per_head.shape[1]
         there, back = self.indices(1, heads)

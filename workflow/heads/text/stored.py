@@ -6,8 +6,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from heads.base.files import atomic_path, current_names, read_json, write_sealed_json
-from heads.base.seals import checksum
+from heads.base.checksums import checksum
+from heads.base.files import atomic_path, current_names, read_json, write_json_with_checksum
 
 CHECKSUM = "model_sha256"
 
@@ -16,7 +16,7 @@ def write_model(model: Path, content: bytes, imported: Mapping[str, Any] = Mappi
     """Write a model as it is, and beside it its checksum and other facts of an `imported` one, see `Vocabulary`."""
     with atomic_path(model) as temporary:
         temporary.write_bytes(content)
-    write_sealed_json(facts_beside(model), {CHECKSUM: checksum([content]), **imported})
+    write_json_with_checksum(facts_beside(model), {CHECKSUM: checksum([content]), **imported})
 
 
 def facts_beside(model: Path) -> Path:

@@ -20,9 +20,9 @@ import numpy as np
 import sentencepiece
 from numpy.typing import NDArray
 
+from heads.base.checksums import blocks, verified
 from heads.base.files import UserError, open_text
 from heads.base.pool import chunks
-from heads.base.seals import blocks, unsealed
 from heads.config.trainings import BpeSettings
 from heads.text.added import parts_of
 from heads.text.special_ids import BOS, EOS, PAD, UNK
@@ -259,7 +259,7 @@ class Tokens:
         if "__metadata__" in entries:
             with path.open("rb") as stream:
                 stream.seek(start)
-                unsealed(entries["__metadata__"], blocks(stream))
+                verified(entries["__metadata__"], blocks(stream))
 
     def __len__(self) -> int:
         return len(self.offsets) - 1

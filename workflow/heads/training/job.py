@@ -120,7 +120,7 @@ def run_job(
     counted; its facts say so, and that it was grown if some of its weights are new. seconds: see `TrainingPlan`.
     teacher: see `Training`. Only the first process returns.
     """
-    pairs = job.text.pairs("train", settings.max_subwords, labelled=model.shape.alone)
+    pairs = job.text.pairs("train", settings.max_subwords, labelled=model.shape.encoder_only)
     plan = TrainingPlan(settings, length, job.seed, updates_before, job.device, keep_at, job.processes, new, seconds)
     training = Training(model, pairs, plan, pruning, teacher)
     unfinished = _taken_up(job, start)
@@ -156,7 +156,7 @@ def _taken_up(job: Job, start: str) -> Unfinished:
 
 
 def _evaluation(job: Job, model: Encoder, settings: TrainingSettings, teacher: Encoder | None = None) -> Evaluate:
-    pairs = job.text.pairs("dev", settings.max_subwords, labelled=model.shape.alone)
+    pairs = job.text.pairs("dev", settings.max_subwords, labelled=model.shape.encoder_only)
     if model.shape.embeds and teacher is not None:
         return partial(fidelity, pairs, teacher, settings, job.device)
     if model.shape.classifies:

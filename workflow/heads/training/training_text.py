@@ -6,10 +6,10 @@ from pathlib import Path
 
 import numpy as np
 
+from heads.base.checksums import checksum
 from heads.base.files import read_references
-from heads.base.seals import checksum
 from heads.text.batches import Pairs, read_tokens, training_pairs
-from heads.text.encoding import Encodes, opened
+from heads.text.encoding import Encodes, vocabulary_or_labels
 from heads.text.vocabulary import Tokens
 from heads.translation.model_folder import VOCABULARIES
 
@@ -48,4 +48,4 @@ def read_training_text(data: Path, references: Path) -> TrainingText:
     """
     train, dev = read_tokens(data, "train"), read_tokens(data, "dev")
     lines = read_references(references, "The dev source", len(dev[0]))
-    return TrainingText(train, dev, lines, opened(data / VOCABULARIES[1]), str(data))
+    return TrainingText(train, dev, lines, vocabulary_or_labels(data / VOCABULARIES[1]), str(data))

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from heads.config.analyses import TranslateSettings
-from heads.model.prefixes import Prefixes
+from heads.model.cached_states import CachedStates
 from heads.model.sublayers import Gates
 from heads.model.transformer import Transformer
 from heads.text.batches import Pairs, batched
@@ -36,7 +36,7 @@ class Drafted:
         self.drafts: dict[int, list[int]] = {}
         self.batches: list[tuple[list[int], Packed]] = []
         """Sentence numbers, with a batch of their sources and drafts."""
-        self.prefixes = Prefixes(model)
+        self.cached = CachedStates(model)
 
     @torch.inference_mode()
     def __call__(self, gates: Gates | None) -> dict[int, list[int]]:
@@ -48,8 +48,8 @@ class Drafted:
         changed: list[int] = []
         for place, (numbers, batch) in enumerate(self.batches):
             spans, own = batch.source_spans, batch.target_spans
-            memory = self.prefixes.encode(place, batch.source, spans, gates)
-            states = self.prefixes.decode(place, batch.target_input, memory, spans, gates, spans=own)
+            memory = self.cached.encode(place, batch.source, spans, gates)
+            states = self.cached.decode(place, batch.target_input, memory, spans, gates, spans=own)
             same = said_again(self.model, batch, states).tolist()
             changed += [number for number, kept in zip(numbers, same, strict=True) if not kept]
         again = self.pairs.only(sorted(changed))

@@ -15,9 +15,9 @@ from torch import Tensor, nn
 
 from heads.analysis.lrp.rules import Account, Attended, Back, Rule, first, unchanged
 from heads.analysis.lrp.units import through_units
-from heads.model.alone import Classifier
 from heads.model.attention import Attention, Trace, joined
 from heads.model.encoder import Encoder
+from heads.model.encoder_only import Classifier
 from heads.model.sublayers import (
     CrossAttention,
     FeedForwardPart,

@@ -15,11 +15,11 @@ from torch import Tensor
 from heads.base.files import UserError, write_json
 from heads.interop.agreement import largest_of
 from heads.interop.bert.format import MODULES, POOLING, WORD_PIECES
-from heads.interop.bert.importing import SPECIAL, model_of_bert, names_of, sentence_encoder_of_bert
+from heads.interop.bert.importing import SPECIAL, model_of_bert, sentence_encoder_of_bert, weight_names
 from heads.interop.bert.reading import MODE, OLDER, PARTS, PREFIX, SAVED_BY, read_bert
 from heads.interop.hub import CONFIG, TOKENIZER, WEIGHTS
 from heads.interop.marian.exporting import with_all_heads
-from heads.model.alone import ExampleEncoder
+from heads.model.encoder_only import ExampleEncoder
 from heads.model.shape import LEARNED, ModelShape
 from heads.text.special_ids import BOS, EOS, PAD, UNK
 from heads.text.wordpieces import WordPieces
@@ -42,7 +42,7 @@ def write_bert(model: ExampleEncoder, vocabulary: WordPieces, labels: Sequence[s
     write_tokenizer(shape, vocabulary, folder)
     whole = with_all_heads(model)
     bare = "" if shape.classifies else PREFIX
-    tensors = {theirs.removeprefix(bare): whole[ours].contiguous() for ours, theirs in names_of(shape)}
+    tensors = {theirs.removeprefix(bare): whole[ours].contiguous() for ours, theirs in weight_names(shape)}
     save_file(tensors, folder / WEIGHTS, metadata={"format": "pt"})
     if shape.embeds:
         places = dict(zip(PARTS, ("", Path(POOLING).parent.name, "2_Normalize"), strict=True))

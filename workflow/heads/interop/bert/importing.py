@@ -14,11 +14,11 @@ from heads.base.files import UserError, normalise
 from heads.base.names import ATTENTIONS, CLASSIFICATION, KINDS_OF
 from heads.interop.bert.format import DESCRIBING
 from heads.interop.bert.reading import SAVED_BY, BertFolder, pooling_of
-from heads.interop.hub import CONFIG, files_of
+from heads.interop.hub import CONFIG, saved_files
 from heads.interop.origin import Origin, Vocabularies
 from heads.interop.saved_folder import Model, filled
 from heads.interop.saved_weights import weight_called
-from heads.model.alone import Classifier, SentenceEncoder
+from heads.model.encoder_only import Classifier, SentenceEncoder
 from heads.model.shape import LEARNED, POOLINGS, ModelShape
 from heads.text.labels import spelled, stored_labels
 from heads.text.special_ids import named_first
@@ -84,7 +84,7 @@ def _with_weights(model: Model, folder: BertFolder, drawn: Mapping[str, Tensor])
     """The model filled with the folder's weights and those drawn, under BERT's names, in evaluation mode."""
     weights = {
         ours: drawn[theirs] if theirs in drawn else weight_called(folder.path, folder.tensors, theirs)
-        for ours, theirs in names_of(model.shape)
+        for ours, theirs in weight_names(model.shape)
     }
     weights[SUBWORDS] = weights[SUBWORDS][order_of(folder)]
     return filled(model, folder.path, weights)
@@ -217,7 +217,7 @@ def _pruned(folder: BertFolder, heads: int) -> list[set[int]]:
     return [gone.get(layer, set()) for layer in layers]
 
 
-def names_of(shape: ModelShape) -> Iterator[tuple[str, str]]:
+def weight_names(shape: ModelShape) -> Iterator[tuple[str, str]]:
     """Our name and BERT's name of every weight, as pairs."""
     for ours, theirs in OUTSIDE.items():
         if theirs in (POOLER, CLASSIFIER) and not shape.classifies:
@@ -236,5 +236,5 @@ def vocabularies_of(folder: BertFolder, labels: Sequence[str]) -> Vocabularies:
     subwords = folder.subwords
     source = word_pieces(folder.word_pieces, [subwords[number] for number in order_of(folder)])
     return Vocabularies(
-        source, stored_labels(labels), Origin(folder.path, files_of(folder.path, DESCRIBING), DESCRIBING, {})
+        source, stored_labels(labels), Origin(folder.path, saved_files(folder.path, DESCRIBING), DESCRIBING, {})
     )

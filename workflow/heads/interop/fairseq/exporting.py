@@ -17,7 +17,7 @@ from heads.interop.fairseq.format import CLASSES, DESCRIBING
 from heads.interop.fairseq.reading import described_folder
 from heads.interop.hub import CONFIG, GENERATION, WEIGHTS
 from heads.interop.marian.exporting import subword_matrices, with_all_heads
-from heads.interop.marian.importing import LOGITS_BIAS, OFFSET, names_of, numberings_of
+from heads.interop.marian.importing import LOGITS_BIAS, OFFSET, numberings_of, weight_names
 from heads.interop.marian.reading import PROJECTION, SHARED, SOURCE, TARGET
 from heads.interop.saved_folder import read_object
 from heads.model.shape import LEARNED
@@ -70,7 +70,7 @@ def languages_in(about: Mapping[str, Any]) -> tuple[str, str]:
 def weights_of(model: Transformer, source: Sequence[int], target: Sequence[int]) -> dict[str, Tensor]:
     """Weights under transformers' names, equal matrices once. source, target: transformers' id for each of ours."""
     shape, whole, matrices = model.shape, with_all_heads(model), subword_matrices(model)
-    found = {theirs: whole[ours] for ours, theirs in names_of(shape)}
+    found = {theirs: whole[ours] for ours, theirs in weight_names(shape)}
     if shape.positions == LEARNED:
         for side in ("encoder", "decoder"):
             name = f"model.{side}.embed_positions.weight"

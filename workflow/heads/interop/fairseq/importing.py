@@ -9,7 +9,7 @@ from heads.base.names import SIDES
 from heads.interop.authors_search import searched_by_its_authors, unused
 from heads.interop.fairseq.format import DESCRIBING, MERGES
 from heads.interop.fairseq.reading import FairseqFolder, language_of
-from heads.interop.hub import VOCAB, files_of
+from heads.interop.hub import VOCAB, saved_files
 from heads.interop.marian.importing import cutting, numberings_of
 from heads.interop.origin import Origin, Vocabularies, sentencepiece_in_our_ids
 from heads.text.special_ids import BOS, EOS
@@ -68,7 +68,7 @@ def vocabularies_of(folder: FairseqFolder, source: str, target: str) -> Vocabula
     about |= {"model_type": folder.config["model_type"], **cutting(folder)}
     about |= {"source_language": source, "target_language": target}
     about |= searched_by_its_authors(folder.path, folder.generation)
-    return Vocabularies(*stored, Origin(folder.path, files_of(folder.path, DESCRIBING), DESCRIBING, about))
+    return Vocabularies(*stored, Origin(folder.path, saved_files(folder.path, DESCRIBING), DESCRIBING, about))
 
 
 def _vocabulary(

@@ -14,8 +14,8 @@ from torch import Tensor
 
 from heads.base.files import UserError
 from heads.interop.firefox.file import write
-from heads.interop.firefox.importing import NOTHING, FirefoxFolder, names_of, our_shape, read_firefox
-from heads.interop.firefox.parts import files_of
+from heads.interop.firefox.importing import NOTHING, FirefoxFolder, our_shape, read_firefox, weight_names
+from heads.interop.firefox.parts import model_files
 from heads.interop.firefox.shape import FEEDFORWARD
 from heads.interop.numbering import Numbering
 from heads.model.head_removal import module_name
@@ -37,7 +37,7 @@ def write_firefox(model: Transformer, came_with: Path | None, folder: Path, *, p
     origin = origin_of(model.shape, came_with)
     units = model.shape.units("enc_ffn")[0]
     file = origin.file.with_tensors(tensors_of(model, origin)).with_option(FEEDFORWARD, units)
-    for path in files_of(origin.parts.model):
+    for path in model_files(origin.parts.model):
         if path != origin.parts.model and path.name != ABOUT:
             shutil.copyfile(path, folder / path.name)
     write(folder / (PLAIN if plain else origin.parts.model.name), file)
@@ -61,11 +61,11 @@ def origin_of(shape: ModelShape, came_with: Path | None) -> FirefoxFolder:
 def tensors_of(model: Transformer, origin: FirefoxFolder) -> dict[str, Numbers]:
     """Our weights under Marian's names and in its shapes; pruned heads are as they came, but output zeros."""
     weights, before = model.state_dict(), origin.file.tensors()
-    found = {theirs: _turned(weights[ours]) for ours, theirs in names_of(origin.shape)}
+    found = {theirs: _turned(weights[ours]) for ours, theirs in weight_names(origin.shape)}
     live = model.shape.live_heads
     prefixes = {module_name(kind, i): heads for kind in model.shape.kinds for i, heads in enumerate(live[kind])}
     width = model.shape.head_width
-    for ours, theirs in names_of(origin.shape):
+    for ours, theirs in weight_names(origin.shape):
         prefix, _, part = ours.rpartition(".")[0].rpartition(".")
         if prefix in prefixes and found[theirs].shape != before[theirs].shape:
             columns = [head * width + place for head in prefixes[prefix] for place in range(width)]

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from heads.base.files import UserError
 from heads.base.names import TRANSLATION
-from heads.interop.firefox.parts import files_of, find_parts, is_marian
+from heads.interop.firefox.parts import find_parts, is_marian, model_files
 from heads.interop.format import Format, Heads
 from heads.interop.marian.format import not_there
 
@@ -25,4 +25,4 @@ def heads_of(place: Path) -> Heads:
     return {kind: (count, shape.heads) for kind, count in layers.items()}
 
 
-FIREFOX = Format("firefox", TRANSLATION, is_marian, files_of, heads_of, not_there)
+FIREFOX = Format("firefox", TRANSLATION, is_marian, model_files, heads_of, not_there)

@@ -18,7 +18,7 @@ from heads.base.files import UserError
 from heads.base.names import SIDES
 from heads.interop.firefox.file import read
 from heads.interop.firefox.items import MarianFile
-from heads.interop.firefox.parts import MarianParts, files_of, find_parts
+from heads.interop.firefox.parts import MarianParts, find_parts, model_files
 from heads.interop.firefox.search import searched_by_marian
 from heads.interop.firefox.shape import MarianShape, check_tensors, shape_of
 from heads.interop.firefox.vocabulary import EOS, UNK, read_vocabulary
@@ -136,7 +136,7 @@ def model_of_firefox(folder: FirefoxFolder) -> Transformer:
     """Our Transformer with the weights of the folder, in evaluation mode."""
     tensors = folder.file.tensors()
     model = Transformer(our_shape(folder)).eval()
-    weights = {ours: _weight(tensors[theirs], ours) for ours, theirs in names_of(folder.shape)}
+    weights = {ours: _weight(tensors[theirs], ours) for ours, theirs in weight_names(folder.shape)}
     weights |= _embeddings(folder, tensors)
     expected = model.state_dict()
     model.load_state_dict({name: weights[name] for name in expected})
@@ -175,7 +175,7 @@ def _rows(matrix: NDArray[np.float32], numbering: Numbering) -> Tensor:
     return found
 
 
-def names_of(shape: MarianShape) -> Iterator[tuple[str, str]]:
+def weight_names(shape: MarianShape) -> Iterator[tuple[str, str]]:
     """Our name and Marian's name of every weight in the layers and in the norms after each stack, as pairs."""
     for stack, layers in (("encoder", shape.encoder_layers), ("decoder", shape.decoder_layers)):
         for layer in range(layers):
@@ -222,7 +222,7 @@ def vocabularies_of(folder: FirefoxFolder, prefix: str = "") -> Vocabularies:
     for side, ours, path in zip(SIDES, folder.numberings, folder.parts.vocabularies, strict=True):
         model = renumbered(path.read_bytes(), ours.names, path)
         found.append(Stored(model, {ROWS: len(ours.rows), PREFIX: first * (side == SIDES[0])}))
-    files = files_of(folder.parts.model)
+    files = model_files(folder.parts.model)
     # All files: an export back to Marian keeps what it does not change as it was.
     about = {"prefix": prefix, **searched_by_marian(folder.parts.model)}
     source, target = found

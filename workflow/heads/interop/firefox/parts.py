@@ -67,7 +67,7 @@ def find_parts(place: Path) -> MarianParts:
     return MarianParts(model, _vocabularies(folder, numbers), _shortlist(folder), numbers)
 
 
-def files_of(place: Path) -> list[Path]:
+def model_files(place: Path) -> list[Path]:
     """The model file, vocabularies, shortlist, licences, scripts, and all YAML and JSON files, even of one engine."""
     parts = find_parts(place)
     folder = parts.model.parent

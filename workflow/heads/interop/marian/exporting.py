@@ -17,7 +17,7 @@ from heads.base.files import UserError, write_json
 from heads.interop import hub
 from heads.interop.agreement import POSITIONS
 from heads.interop.marian.format import SOURCE_SPM, TARGET_SPM, TARGET_VOCAB
-from heads.interop.marian.importing import LOGITS_BIAS, PROJECTIONS, names_of
+from heads.interop.marian.importing import LOGITS_BIAS, PROJECTIONS, weight_names
 from heads.interop.marian.reading import PROJECTION, SHARED, SOURCE, TARGET
 from heads.model.encoder import Encoder
 from heads.model.head_removal import module_name
@@ -139,7 +139,7 @@ def config_of(shape: ModelShape) -> dict[str, Any]:
 def weights_of(model: Transformer) -> dict[str, Tensor]:
     """Weights under Marian's names, shared matrices once."""
     shape, whole = model.shape, with_all_heads(model)
-    found = {theirs: _turned(shape, whole[ours], ours) for ours, theirs in names_of(shape)}
+    found = {theirs: _turned(shape, whole[ours], ours) for ours, theirs in weight_names(shape)}
     matrices = {name: _turned(shape, value, name) for name, value in subword_matrices(model).items()}
     if shape.shared_embedding:
         found[SHARED] = matrices[TARGET]

@@ -19,7 +19,7 @@ from heads.base.files import UserError
 from heads.base.names import SIDES
 from heads.interop import hub
 from heads.interop.authors_search import searched_by_its_authors, unused
-from heads.interop.hub import CONFIG, VOCAB, files_of
+from heads.interop.hub import CONFIG, VOCAB, saved_files
 from heads.interop.marian.format import DESCRIBING, TARGET_VOCAB
 from heads.interop.marian.reading import PROJECTION, SOURCE, TARGET, MarianFolder, saved_as
 from heads.interop.numbering import NEVER_LIKELY, Numbering, language_prefix, numbering
@@ -142,7 +142,7 @@ def model_of_marian(folder: MarianFolder, first: int = 0) -> Transformer:
     matrices, numberings = matrices_of(folder), numberings_of(folder)
     source, target = numberings
     model = Transformer(shape_of_marian(folder, matrices, numberings, first))
-    weights = {ours: weight_called(folder.path, folder.tensors, theirs) for ours, theirs in names_of(model.shape)}
+    weights = {ours: weight_called(folder.path, folder.tensors, theirs) for ours, theirs in weight_names(model.shape)}
     for ours in weights.keys() & {"source_embedding.positions.weight", "target_embedding.positions.weight"}:
         weights[ours] = weights[ours][OFFSET:]
     for ours, name, rows in (
@@ -175,7 +175,7 @@ def _logits_bias(folder: MarianFolder) -> Tensor:
     return torch.cat([bias, bias.new_zeros(len(subwords) - len(bias))])
 
 
-def names_of(shape: ModelShape) -> Iterator[tuple[str, str]]:
+def weight_names(shape: ModelShape) -> Iterator[tuple[str, str]]:
     """Our name and transformers' name of every weight but subword matrices and logit bias, as pairs."""
     for side, stack in (("source", "encoder"), ("target", "decoder")):
         if shape.positions == LEARNED:
@@ -231,7 +231,7 @@ def vocabularies_of(folder: MarianFolder, prefix: str) -> Vocabularies:
             found.append(subwords_as_described(described, ours.names, begins))
     about = {"prefix": prefix, **cutting(folder), **searched_by_its_authors(folder.path, folder.generation)}
     source, target = found
-    return Vocabularies(source, target, Origin(folder.path, files_of(folder.path, DESCRIBING), DESCRIBING, about))
+    return Vocabularies(source, target, Origin(folder.path, saved_files(folder.path, DESCRIBING), DESCRIBING, about))
 
 
 def cutting(folder: MarianFolder) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from heads.interop.hub import CONFIG, GENERATION, WEIGHTS
 from heads.interop.marian.exporting import with_all_heads
 from heads.interop.saved_folder import read_object
 from heads.interop.t5.format import CLASSES, DESCRIBING
-from heads.interop.t5.importing import names_of, numbering_of
+from heads.interop.t5.importing import numbering_of, weight_names
 from heads.interop.t5.reading import PROJECTION, SHARED, described_t5
 from heads.model.distances import tables_of
 from heads.model.transformer import Transformer
@@ -65,4 +65,4 @@ def weights_of(model: Transformer, *, scaled: bool) -> dict[str, Tensor]:
         table = whole[name]
         whole[name] = table.new_zeros(len(table), shape.original_heads)
         whole[name][:, list(heads)] = table
-    return {theirs: whole[ours] for ours, theirs in names_of(shape)}
+    return {theirs: whole[ours] for ours, theirs in weight_names(shape)}

@@ -12,7 +12,7 @@ import torch
 from heads.base.files import UserError
 from heads.base.names import SIDES
 from heads.interop.authors_search import searched_by_its_authors, unused
-from heads.interop.hub import CONFIG, files_of
+from heads.interop.hub import CONFIG, saved_files
 from heads.interop.marian.importing import ACTIVATIONS
 from heads.interop.numbering import NEVER_LIKELY, Numbering, numbering
 from heads.interop.origin import Origin, Vocabularies, sentencepiece_in_our_ids
@@ -109,7 +109,7 @@ def model_of_t5(folder: T5Folder) -> Transformer:
                 "the same model."
             )
     model = Transformer(shape_of_t5(folder, tied=torch.equal(embedding, projection)))
-    weights = {ours: weight_called(folder.path, tensors, theirs) for ours, theirs in names_of(model.shape)}
+    weights = {ours: weight_called(folder.path, tensors, theirs) for ours, theirs in weight_names(model.shape)}
     if folder.scaled:
         weights["decoder_norm.weight"] = weights["decoder_norm.weight"] * model.shape.width**-0.5
     for side in SIDES:
@@ -121,7 +121,7 @@ def model_of_t5(folder: T5Folder) -> Transformer:
     return filled(model, folder.path, weights)
 
 
-def names_of(shape: ModelShape) -> Iterator[tuple[str, str]]:
+def weight_names(shape: ModelShape) -> Iterator[tuple[str, str]]:
     """Our name and transformers' name of every weight but the subword matrices, as pairs."""
     units = {"inner": "wi_0", "factor": "wi_1"} if shape.gated_units else {"inner": "wi"}
     for stack, kind in (("encoder", "enc_self"), ("decoder", "dec_self")):
@@ -154,7 +154,7 @@ def vocabularies_of(folder: T5Folder, prefix: str) -> Vocabularies:
     about |= {ADDED: pattern_of(folder.added)} if folder.added else {}
     about |= {} if folder.segmenter else {DESCRIBED: True}
     about |= searched_by_its_authors(folder.path, folder.generation)
-    origin = Origin(folder.path, files_of(folder.path, DESCRIBING), DESCRIBING, about)
+    origin = Origin(folder.path, saved_files(folder.path, DESCRIBING), DESCRIBING, about)
     return Vocabularies(_vocabulary(folder, names, first), target, origin)
 
 

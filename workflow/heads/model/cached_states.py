@@ -21,7 +21,7 @@ ALL = -1
 """In place of a layer: not even the embeddings are as without the change."""
 
 
-class Prefixes:
+class CachedStates:
     """Cached states of numbered batches before each layer of a model with all heads and, but for changes, its weights.
 
     For each batch, `encode` and `decode` are called with the same ids and masks every time. `changed` is the sub-layer

@@ -36,13 +36,13 @@ def blocks(stream: IO[bytes]) -> Iterator[bytes]:
         yield block
 
 
-def sealed(content: Mapping[str, Any], parts: Iterable[Part] = ()) -> dict[str, Any]:
+def with_checksum(content: Mapping[str, Any], parts: Iterable[Part] = ()) -> dict[str, Any]:
     """The content, for JSON, with a checksum of itself and of the parts of the file that follow it."""
     return {**content, KEY: _of(content, parts)}
 
 
-def unsealed(content: Mapping[str, Any], parts: Iterable[Part] = ()) -> dict[str, Any]:
-    """The content given to `sealed`. Raises ValueError if it or the parts have changed, or were never sealed."""
+def verified(content: Mapping[str, Any], parts: Iterable[Part] = ()) -> dict[str, Any]:
+    """The content given to `with_checksum`. Raises ValueError if it or the parts have changed, or there is none."""
     bare = {key: value for key, value in content.items() if key != KEY}
     if content.get(KEY) != _of(bare, parts):
         raise ValueError("its checksum is wrong")

@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from heads.analysis.ablation import gates_without
+from heads.model.cached_states import CachedStates
 from heads.model.head_removal import module_name
-from heads.model.prefixes import Prefixes
 from heads.model.shape import full_heads
 from heads.model.sublayers import Pass, SelfAttention
 from heads.model.transformer import Transformer
@@ -41,17 +41,17 @@ def model(tiny_model: Callable[..., Transformer]) -> Transformer:
 @pytest.mark.parametrize("room", [None, 0])
 @torch.inference_mode()
 def test_states_are_those_of_a_pass_from_the_bottom(model: Transformer, room: int | None) -> None:
-    prefixes = Prefixes(model) if room is None else Prefixes(model, room)
+    cached = CachedStates(model) if room is None else CachedStates(model, room)
     other = SOURCE.flip(0).clone()
     for masked in MASKED:
         gates = gates_without(model, masked)
         for number, source in ((0, SOURCE), (1, other)):
             mask, target = source != 0, TARGET[[number, 1 - number]]
-            memory = prefixes.encode(number, source, mask, gates)
+            memory = cached.encode(number, source, mask, gates)
             assert torch.equal(memory, model.encode(source, mask, gates))
-            states = prefixes.decode(number, target, memory, mask, gates)
+            states = cached.decode(number, target, memory, mask, gates)
             assert torch.equal(states, model.decode(target, memory, mask, gates))
-    assert torch.equal(prefixes.encode(0, SOURCE, MASK), model.encode(SOURCE, MASK))
+    assert torch.equal(cached.encode(0, SOURCE, MASK), model.encode(SOURCE, MASK))
 
 
 @torch.inference_mode()
@@ -60,12 +60,12 @@ def test_states_without_padding_are_those_of_a_pass_from_the_bottom(model: Trans
     sides = [
         [draw.integers(4, 11, length).astype(np.int32) for length in lengths] for lengths in ((4, 1, 6), (2, 5, 3))
     ]
-    batch, prefixes = pack(*sides), Prefixes(model)
+    batch, cached = pack(*sides), CachedStates(model)
     for masked in MASKED:
         gates = gates_without(model, masked)
-        memory = prefixes.encode(0, batch.source, batch.source_spans, gates)
+        memory = cached.encode(0, batch.source, batch.source_spans, gates)
         assert torch.equal(memory, model.encode(batch.source, batch.source_spans, gates))
-        states = prefixes.decode(0, batch.target_input, memory, batch.source_spans, gates, spans=batch.target_spans)
+        states = cached.decode(0, batch.target_input, memory, batch.source_spans, gates, spans=batch.target_spans)
         assert torch.equal(states, model.packed(batch, gates))
 
 
@@ -81,13 +81,13 @@ def test_no_layer_below_the_first_masked_one_is_gone_through_twice(
         return forward(part, states, seen)
 
     monkeypatch.setattr(SelfAttention, "forward", counted)
-    prefixes, counts, decoded = Prefixes(model), [], []
+    cached, counts, decoded = CachedStates(model), [], []
     for masked in MASKED:
         gates = gates_without(model, masked)
         gone.clear()
-        memory = prefixes.encode(0, SOURCE, MASK, gates)
+        memory = cached.encode(0, SOURCE, MASK, gates)
         counts.append(len(gone))
-        prefixes.decode(0, TARGET, memory, MASK, gates)
+        cached.decode(0, TARGET, memory, MASK, gates)
         decoded.append(len(gone) - counts[-1])
     assert (counts, decoded) == (READ, DECODED)
 
@@ -95,11 +95,11 @@ def test_no_layer_below_the_first_masked_one_is_gone_through_twice(
 @torch.inference_mode()
 def test_what_there_is_no_room_for_is_not_kept(model: Transformer) -> None:
     size = model.encode(SOURCE, MASK).nbytes
-    prefixes = Prefixes(model, room=(LAYERS + 1) * size + size // 2)
+    cached = CachedStates(model, room=(LAYERS + 1) * size + size // 2)
     for number in range(3):
-        prefixes.encode(number, SOURCE, MASK)
-    assert {key: len(states) for key, states in prefixes.kept.items()} == {("enc", 0): LAYERS + 1}
-    assert prefixes.room == size // 2
+        cached.encode(number, SOURCE, MASK)
+    assert {key: len(states) for key, states in cached.kept.items()} == {("enc", 0): LAYERS + 1}
+    assert cached.room == size // 2
 
 
 @pytest.mark.parametrize("place", [("enc_self", 1), ("enc_ffn", 2), ("dec_self", 0), ("dec_enc", 2), ("dec_ffn", 1)])
@@ -107,14 +107,14 @@ def test_what_there_is_no_room_for_is_not_kept(model: Transformer) -> None:
 def test_with_other_weights_in_one_sub_layer_states_are_those_of_a_pass_from_the_bottom(
     model: Transformer, place: tuple[str, int]
 ) -> None:
-    prefixes = Prefixes(model)
-    whole = prefixes.decode(0, TARGET, prefixes.encode(0, SOURCE, MASK), MASK)
+    cached = CachedStates(model)
+    whole = cached.decode(0, TARGET, cached.encode(0, SOURCE, MASK), MASK)
     own = [weight for name, weight in model.named_parameters() if name.startswith(f"{module_name(*place)}.")]
     for factor in (2.0, 0.5):
         for weight in own:
             weight.mul_(factor)
         changed = place if factor == 2 else None
-        memory = prefixes.encode(0, SOURCE, MASK, changed=changed)
-        found = prefixes.decode(0, TARGET, memory, MASK, changed=changed)
+        memory = cached.encode(0, SOURCE, MASK, changed=changed)
+        found = cached.decode(0, TARGET, memory, MASK, changed=changed)
         assert torch.equal(found, model(SOURCE, MASK, TARGET))
         assert torch.equal(found, whole) == (changed is None)
