@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from safetensors.numpy import save_file
 import heads.translation.drafts
 from heads.analysis.ablation import gates_without, kept_alone, masked_alone
 from heads.config.analyses import TranslateSettings
+from heads.model.shape import SSRU
 from heads.model.sublayers import Gates
 from heads.model.transformer import Transformer
 from heads.text.batches import Pairs
@@ -69,6 +71,29 @@ def test_what_drafts_give_is_greedy_search_under_every_mask(
             cut = len(ids) == length_limit(int(pairs.source.lengths[number]) + 1) - 1
             stood.add((cut, ids == plain[number]))
     assert stood == {(False, False), (False, True), (True, False), (True, True)}
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"first_subword": 6, "pre_norm": False},
+        {"positions": "learned", "max_positions": 17},
+        {"positions": "distances", "distance_buckets": 8, "farthest_distance": 5, "rms_norm": True},
+        {"decoder_past": SSRU, "live_heads": {"enc_self": ((0, 1, 2), (1,)), "dec_self": (), "dec_enc": ((2,), (0,))}},
+    ],
+    ids=["first subword", "learnt positions", "distances", "recurrent"],
+)
+def test_drafts_of_imported_models_are_greedy_search_too(
+    talker: Callable[..., Transformer], pairs: Pairs, changes: dict[str, Any]
+) -> None:
+    model, stood = talker(eos=1.0, seed=2, **changes), set()
+    drafted = Drafted(model, pairs, TranslateSettings(beam=1, length_penalty=0.0, batch_tokens=50), CPU)
+    plain = drafted(None)
+    for masked in [*masked_alone(model.shape).values(), set(model.shape.heads())]:
+        expected = searched(model, pairs, 0, gates := gates_without(model, masked))
+        assert drafted(gates) == expected
+        stood |= {ids == plain[number] for number, ids in expected.items()}
+    assert stood == {False, True}
 
 
 def test_a_draft_as_long_as_its_limit_falls_by_its_last_subword_too(
