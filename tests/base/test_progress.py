@@ -328,10 +328,9 @@ def test_the_updates_of_an_experiment_are_timed_before_snakemake_begins(
     monkeypatch.setattr(module, "follow", lambda words: told.append(os.environ.pop(module.PACE, None)))
     for name in ("narrow", "wide"):
         run(Namespace(expect=name, needs_gpu=False, alone=2, cores="3", snakemake=[]))
-    narrow, wide = (list(map(float, (told[call] or "").split())) for call in (0, 2))
+    narrow, wide = (list(map(float, (told[call] or "").split())) for call in (0, 1))
     assert narrow[2] == wide[2] == 3
     assert 0 < 2 * narrow[0] < wide[0] < 60 and narrow[1] > 0
-    assert told[1] is told[3] is None, "the report says nothing of it"
     assert module.timed("unknown", 1, "all", needs_gpu=True) == "", "Snakemake says what is wrong"
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1, 2, 3, 4})
     assert module.timed("narrow", 1, "all").split()[2:] == ["5"]
@@ -345,15 +344,16 @@ def test_the_updates_of_an_experiment_are_timed_before_snakemake_begins(
     assert module.timed("narrow", 1, "all") == ""
 
 
-def test_a_run_is_snakemake_to_the_end_then_its_report_then_the_table(
+def test_a_run_is_snakemake_with_its_report_then_the_table(
     results: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     pruning_table(results)
     asked: list[list[str]] = []
     monkeypatch.setattr(module, "follow", asked.append)
     run(Namespace(expect=None, needs_gpu=False, alone=1, cores="5", snakemake=["--config", "run=[demo]"]))
-    first = ["--logger", "heads", "--max-jobs-per-timespan", "1000/5s", "--cores", "5", "--config", "run=[demo]"]
-    assert asked == [first, [*first, "--report", str(results / "report.html")]]
+    report = ["--report", str(results / "report.html"), "--report-after-run"]
+    paced = ["--logger", "heads", "--max-jobs-per-timespan", "1000/5s"]
+    assert asked == [[*paced, *report, "--cores", "5", "--config", "run=[demo]"]]
     said = capsys.readouterr().out
     assert "exper22" in said
     assert said.index("score_control") < said.index(f"tables   {results}/tables")

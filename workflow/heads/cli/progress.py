@@ -23,19 +23,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Run Snakemake with a progress line, make the report, and print the results and where they are."""
+    """Run Snakemake with a progress line and its report, and print the results and where they are."""
     progress.RESULTS.mkdir(exist_ok=True)
     if arguments.expect:
         os.environ[progress.PACE] = progress.timed(
             arguments.expect, arguments.alone, arguments.cores, needs_gpu=arguments.needs_gpu
         )
     started = time.monotonic()
-    words = ["--logger", "heads", "--max-jobs-per-timespan", LIMIT, "--cores", arguments.cores, *arguments.snakemake]
-    progress.follow(words)
-    os.environ.pop(progress.PACE, None)
-    print(f"done in {progress.clock(time.monotonic() - started)}", flush=True)
     report = progress.RESULTS / "report.html"
-    progress.follow([*words, "--report", str(report)])
+    words = ["--logger", "heads", "--max-jobs-per-timespan", LIMIT, "--report", str(report), "--report-after-run"]
+    progress.follow([*words, "--cores", arguments.cores, *arguments.snakemake])
+    print(f"done in {progress.clock(time.monotonic() - started)}", flush=True)
     if (table := progress.RESULTS / "tables/table_pruning.tsv").exists():
         progress.show(table)
     print(f"\ntables   {progress.RESULTS}/tables\nfigures  {progress.RESULTS}/figures\nreport   {report}")
