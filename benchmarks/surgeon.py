@@ -22,14 +22,11 @@ from heads.base.files import read_lines
 from heads.base.names import ATTENTIONS, SCOPES
 from heads.interop.opening import open_model
 from heads.model.encoder import Encoder
-from heads.model.shape import shape_of
 from heads.model.sublayers import Gates
+from heads.one_model.answered_text import STUDIED, AnsweredSplits, splits_for
 from heads.one_model.request import PruningRequest, fitted, request_of
 from heads.one_model.surgery import SEARCH, Surgery, studied
-from heads.one_model.workplace import STUDIED, Workplace, splits_for
-from heads.text.encoding import vocabulary_of, vocabulary_or_labels
-from heads.text.vocabulary import Tokens
-from heads.translation.model_folder import VOCABULARIES
+from heads.text.encoding import tokens_of
 
 CPU = torch.device("cpu")
 ALL = SEARCH.model_copy(update={"sentences": 0})
@@ -47,12 +44,12 @@ def scored(model: Encoder, text: EncodedText, gates: Gates | None = None) -> tup
     return sacrebleu.corpus_bleu(found, wanted).score, sacrebleu.corpus_chrf(found, wanted).score
 
 
-def rows(place: Workplace, requests: list[PruningRequest], text: EncodedText) -> Iterator[tuple[object, ...]]:
+def rows(texts: AnsweredSplits, requests: list[PruningRequest], text: EncodedText) -> Iterator[tuple[object, ...]]:
     """A row for the whole model and for each request: way, heads of each kind, units in an average layer, scores."""
     surgeries: dict[tuple[str, ...], Surgery] = {}
     for request in requests:
         if request.kinds not in surgeries:
-            surgeries[request.kinds] = Surgery(place, request, CPU, report)
+            surgeries[request.kinds] = Surgery(texts.model, texts, request, CPU, report)
         surgery = surgeries[request.kinds]
         surgery.request = request  # of the same kinds, so that its ladders serve
         if request is requests[0]:
@@ -60,7 +57,7 @@ def rows(place: Workplace, requests: list[PruningRequest], text: EncodedText) ->
         small = surgery.as_fast_as_asked(request.keep or 0)
         yield "surgeon", *size_of(small), *scored(small, text)
         if request.keep is not None and request.units is None:
-            batches = (batch for _, batch in surgery.pairs(STUDIED).in_order(1024))
+            batches = (batch for _, batch in texts[STUDIED].pairs(texts.model).in_order(1024))
             measured = importance_rows(surgery.model, batches, label_smoothing=0.0)
             importance = {
                 (str(row["attention"]), int(row["layer"]), int(row["head"])): float(row["importance"])
@@ -94,17 +91,16 @@ def main() -> None:
     lines = read_lines(arguments.text)
     model = open_model(arguments.model)
     with TemporaryDirectory() as folder:
-        place, splits = Workplace(Path(folder), {}), splits_for(model, lines, 10000, report)
-        place.lay_out(model)
-        place.answer({STUDIED: studied(splits["train"]), "dev": splits["dev"]}, CPU, report)
-        source, target = (place.bpe / name for name in VOCABULARIES)
-        tokens = Tokens.of(*vocabulary_of(source).arrays(read_lines(arguments.source)))
-        text = EncodedText(tokens, read_lines(arguments.reference), vocabulary_or_labels(target))
+        splits = splits_for(model, lines, 10000, report)
+        splits[STUDIED] = studied(splits["train"])
+        texts = AnsweredSplits(model, splits, Path(folder) / "texts", CPU, report)
+        source = tokens_of(read_lines(arguments.source), model.source)
+        text = EncodedText(source, read_lines(arguments.reference), model.target)
         sizes = [(keep, units) for keep in arguments.keep for units in arguments.feedforward]
-        shape = shape_of(place.baseline)
-        requests = [fitted(request_of(keep=keep, feedforward=units, minutes=0.0), shape) for keep, units in sizes]
+        asked = [request_of(keep=keep, feedforward=units, minutes=0.0) for keep, units in sizes]
+        requests = [fitted(request, model.shape) for request in asked]
         print("way\tenc_self\tdec_self\tdec_enc\tunits\tBLEU\tchrF")
-        for way, *size, bleu, chrf in rows(place, requests, text):
+        for way, *size, bleu, chrf in rows(texts, requests, text):
             print(way, *size, f"{bleu:.2f}", f"{chrf:.2f}", sep="\t", flush=True)
 
 

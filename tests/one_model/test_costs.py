@@ -11,18 +11,16 @@ import torch
 from heads.__main__ import main
 from heads.base.files import UserError
 from heads.base.names import ATTENTIONS, FEEDFORWARDS
-from heads.base.provenance import made_by
 from heads.interop.bundle import saved_bundle
 from heads.interop.export import export
 from heads.model.encoder import Encoder
-from heads.model.folder import load_folder, load_model, save_folder
+from heads.model.folder import load_folder
 from heads.one_model import costs as costs_module
 from heads.one_model import surgery as surgery_module
+from heads.one_model.answered_text import STUDIED, AnsweredSplits, splits_for
 from heads.one_model.costs import Costs, timed_in_ctranslate2, weights_in
 from heads.one_model.request import PruningRequest
 from heads.one_model.surgery import Surgery
-from heads.one_model.workplace import STUDIED, Workplace, splits_for
-from heads.translation.model_folder import load_vocabularies
 from many_lines import LINES
 from slow_ones import slow_but
 
@@ -32,34 +30,30 @@ KINDS = (*ATTENTIONS, *FEEDFORWARDS)
 
 
 @pytest.fixture
-def place(model: Path, tmp_path: Path) -> Workplace:
-    """A workplace whose sentences to read and to compare losses on are the same."""
-    made = Workplace(tmp_path / "place", {})
+def texts(model: Path, tmp_path: Path) -> AnsweredSplits:
+    """A text whose sentences to read and to compare losses on are the same."""
     bundle = saved_bundle(model)
-    made.lay_out(bundle)
     splits = splits_for(bundle, LINES, 1000, lambda *_: None)
-    made.answer({STUDIED: splits["train"], "dev": splits["train"], "test": splits["test"]}, CPU, lambda _: None)
-    return made
+    same = {STUDIED: splits["train"], "dev": splits["train"], "test": splits["test"]}
+    return AnsweredSplits(bundle, same, tmp_path / "texts", CPU, lambda _: None)
 
 
-def surgery_of(place: Workplace, **asked: Any) -> Surgery:
+def surgery_of(texts: AnsweredSplits, **asked: Any) -> Surgery:
     request = replace(PruningRequest("all", None, None, 1, "surgeon"), **asked)
-    return Surgery(place, request, CPU, lambda _: None)
+    return Surgery(texts.model, texts, request, CPU, lambda _: None)
 
 
 @pytest.mark.parametrize("form", slow_but(["folder", "ctranslate2"], ["folder", "onnx", "ctranslate2"]))
-def test_what_heads_and_units_weigh_is_what_files_lose(place: Workplace, tmp_path: Path, form: str) -> None:
+def test_what_heads_and_units_weigh_is_what_files_lose(texts: AnsweredSplits, tmp_path: Path, form: str) -> None:
     """Compared are two smaller models, as files have beginnings of different lengths for a whole and a pruned one."""
     pytest.importorskip({"onnx": "onnxscript", "ctranslate2": "ctranslate2"}.get(form, "torch"))
-    surgery = surgery_of(place, megabytes=1.0, format=form)
+    surgery = surgery_of(texts, megabytes=1.0, format=form)
     costs, sizes, told = surgery.costs, [], []
     assert surgery.request.kinds == (FEEDFORWARDS if form == "ctranslate2" else KINDS)
     for name, units in (("one", 8), ("two", 3)):
         numbers = {where: (units if where[0] in FEEDFORWARDS else 1 + (name == "one")) for where in surgery.rungs}
         small = surgery.of_numbers(numbers)
-        (place.results / name).mkdir()
-        save_folder(small, place.results / name, {"dev_loss": None, "total_updates": 0}, made_by())
-        export(place.results / name, tmp_path / name, form)
+        export(replace(texts.model, model=small, place=tmp_path), tmp_path / name, form)
         sizes.append(weights_in(tmp_path / name))
         told.append(1e6 * costs.megabytes_of(small))
     lost = sizes[0] - sizes[1]
@@ -68,10 +62,10 @@ def test_what_heads_and_units_weigh_is_what_files_lose(place: Workplace, tmp_pat
     assert lost > 1000
 
 
-def test_heads_weigh_nothing_in_a_format_that_keeps_zeros_in_their_place(place: Workplace) -> None:
+def test_heads_weigh_nothing_in_a_format_that_keeps_zeros_in_their_place(texts: AnsweredSplits) -> None:
     pytest.importorskip("ctranslate2")
     for form, saves in (("folder", True), ("ctranslate2", False)):
-        costs = surgery_of(place, keep=9, megabytes=1.0, format=form).costs
+        costs = surgery_of(texts, keep=9, megabytes=1.0, format=form).costs
         assert (costs.bytes(("dec_enc", 0)) > 0) == saves
         assert costs.bytes(("enc_ffn", 0)) > 0
 
@@ -94,9 +88,9 @@ TIMES = {"enc_self": 0.1, "dec_self": 0.3, "dec_enc": 0.2, "enc_ffn": 0.01, "dec
 
 
 def test_the_time_of_a_head_or_unit_is_what_is_saved_without_it(
-    place: Workplace, monkeypatch: pytest.MonkeyPatch
+    texts: AnsweredSplits, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    costs = surgery_of(place, faster=1.5).costs
+    costs = surgery_of(texts, faster=1.5).costs
     monkeypatch.setattr(costs, "speeds", counted(costs, TIMES))
     shape = costs.model.shape
     whole = (
@@ -110,9 +104,9 @@ def test_the_time_of_a_head_or_unit_is_what_is_saved_without_it(
 
 
 def test_speed_is_that_of_the_fastest_rounds_and_its_interval_leaves_out_the_first(
-    place: Workplace, monkeypatch: pytest.MonkeyPatch
+    texts: AnsweredSplits, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    costs, asked = surgery_of(place, faster=1.5).costs, []
+    costs, asked = surgery_of(texts, faster=1.5).costs, []
 
     def seconds(work: Mapping[str, object], number: int, _clock: object) -> dict[str, list[float]]:
         asked.append((list(work), number))
@@ -125,9 +119,9 @@ def test_speed_is_that_of_the_fastest_rounds_and_its_interval_leaves_out_the_fir
 
 @pytest.mark.parametrize("slower_than_expected", [1.0, 1.15])
 def test_a_model_that_is_to_be_faster_is_timed_and_cut_down_until_it_is(
-    place: Workplace, monkeypatch: pytest.MonkeyPatch, slower_than_expected: float
+    texts: AnsweredSplits, monkeypatch: pytest.MonkeyPatch, slower_than_expected: float
 ) -> None:
-    surgery = surgery_of(place, faster=1.5)
+    surgery = surgery_of(texts, faster=1.5)
     speeds, timed = counted(surgery.costs, TIMES), []
 
     def measured(models: Mapping[str, Encoder], *_: int, **__: int) -> dict[str, tuple[float, float, float]]:
@@ -145,21 +139,21 @@ def test_a_model_that_is_to_be_faster_is_timed_and_cut_down_until_it_is(
 
 
 def test_what_is_too_small_or_too_fast_is_refused_with_what_is_possible(
-    place: Workplace, monkeypatch: pytest.MonkeyPatch
+    texts: AnsweredSplits, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    surgery = surgery_of(place, megabytes=0.001)
+    surgery = surgery_of(texts, megabytes=0.001)
     with pytest.raises(UserError, match=r"can take 0\.\d MB at best, with no limit on heads and units: ask for less"):
         surgery.as_fast_as_asked(0)
-    surgery = surgery_of(place, faster=9.0)
+    surgery = surgery_of(texts, faster=9.0)
     monkeypatch.setattr(surgery.costs, "speeds", counted(surgery.costs, TIMES))
     with pytest.raises(UserError, match=r"can take 0\.\d MB and about [2-8]\.\d times as fast at best"):
         surgery.as_fast_as_asked(0)
 
 
 def test_a_model_that_stays_slower_than_expected_is_refused_by_what_was_timed(
-    place: Workplace, monkeypatch: pytest.MonkeyPatch
+    texts: AnsweredSplits, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    surgery = surgery_of(place, faster=1.5)
+    surgery = surgery_of(texts, faster=1.5)
     speeds = counted(surgery.costs, TIMES)
     monkeypatch.setattr(
         surgery.costs,
@@ -173,13 +167,13 @@ def test_a_model_that_stays_slower_than_expected_is_refused_by_what_was_timed(
 
 
 def test_in_a_format_with_one_width_all_layers_keep_as_many_units(
-    place: Workplace, monkeypatch: pytest.MonkeyPatch
+    texts: AnsweredSplits, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    whole = load_model(place.baseline).shape.feedforward
-    free = surgery_of(place, units=whole * 5 // 8).as_fast_as_asked(0)
+    whole = texts.model.shape.feedforward
+    free = surgery_of(texts, units=whole * 5 // 8).as_fast_as_asked(0)
     assert len({units for kind in FEEDFORWARDS for units in free.shape.units(kind)}) > 1
     monkeypatch.setattr(surgery_module, "of_one_width", lambda *_: (("enc_ffn",), ("dec_ffn",)))
-    one = surgery_of(place, units=whole * 5 // 8).as_fast_as_asked(0)
+    one = surgery_of(texts, units=whole * 5 // 8).as_fast_as_asked(0)
     for kind in FEEDFORWARDS:
         assert len({*one.shape.units(kind)}) == 1
     total = sum(units for kind in FEEDFORWARDS for units in one.shape.units(kind))
@@ -200,11 +194,12 @@ def test_the_weights_take_no_more_than_asked_for(model: Path, capsys: pytest.Cap
 
 
 def test_ctranslate2_is_timed_on_translations_of_one_length(
-    place: Workplace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    texts: AnsweredSplits, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ctranslate2 = pytest.importorskip("ctranslate2")
-    model, translator, found = load_folder(place.baseline), ctranslate2.Translator, list[tuple[list[str], int]]()
-    batches = surgery_of(place, faster=1.2, format="ctranslate2").costs.batches(16)
+    (model, vocabularies), translator = texts.model.translates(), ctranslate2.Translator
+    found = list[tuple[list[str], int]]()
+    batches = surgery_of(texts, faster=1.2, format="ctranslate2").costs.batches(16, texts.model)
 
     class Listening:
         """Theirs, whose sources and lengths of translations are noted."""
@@ -217,7 +212,6 @@ def test_ctranslate2_is_timed_on_translations_of_one_length(
             found.extend(zip(sources, lengths, strict=True))
 
     monkeypatch.setattr(ctranslate2, "Translator", Listening)
-    vocabularies = load_vocabularies(place.bpe, model)
     timed_in_ctranslate2(model, vocabularies, batches, tmp_path, "int8")()
     expected = [
         ([vocabularies[0].subword(int(i)) for i in ids[real][:-1]], batch.subwords)

@@ -16,7 +16,7 @@ from bert_models import LABELS, encoded, save_bert, save_tokeniser, transformers
 from explored_page import CHROMIUM, data_of, needs_browser
 from heads.__main__ import main
 from heads.base.files import read_json, read_tsv, write_lines
-from heads.one_model.workplace import splits_of
+from heads.one_model.answered_text import splits_of
 from heads.translation.distilled import distinct
 
 EMBEDS, TELLS = "BertModel", "BertForSequenceClassification"

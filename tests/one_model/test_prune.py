@@ -3,8 +3,9 @@
 import re
 import sys
 from collections.abc import Callable
+from copy import deepcopy
+from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -16,22 +17,23 @@ from explored_page import CHROMIUM, data_of, needs_browser
 from heads.__main__ import main
 from heads.analysis.metrics import BLEU
 from heads.base.files import UserError, read_lines, write_json, write_lines
-from heads.base.targets import Target
+from heads.cli import prune
 from heads.interop.bundle import saved_bundle
 from heads.interop.families import of_one_width
 from heads.model.folder import load_folder
 from heads.model.shape import ModelShape
 from heads.one_model import shrinking
+from heads.one_model.answered_text import AnsweredSplits, AnsweredText, splits_for, splits_of
 from heads.one_model.costs import Costs
 from heads.one_model.prune_report import report_lines, units_of_zeros
 from heads.one_model.request import PruningRequest, request_of
-from heads.one_model.shrinking import Loss, shrunk
-from heads.one_model.workplace import Workplace, splits_for, splits_of
+from heads.one_model.shrinking import Loss, Shrinking, Shrunk
+from heads.one_model.working_folder import WorkingFolder
 from heads.translation.distilled import distinct
 from many_lines import LINES
 from model_folders import Experiment, greedy
 
-TEXT: dict[str, list[str]] = {"train": [], "dev": [], "test": []}
+TO_LOSS = PruningRequest("all", None, 0.5, 1)
 
 
 def pruned(model: Path, *flags: str) -> int:
@@ -147,7 +149,7 @@ def test_a_run_that_was_stopped_goes_on_and_ends_with_the_same_model(
     whole = shrinking.train_one
 
     def counted(*given: Any) -> None:
-        trained.append(given[3])
+        trained.append(str(given[3]))
         whole(*given)
 
     monkeypatch.setattr(shrinking, "train_one", counted)
@@ -156,7 +158,7 @@ def test_a_run_that_was_stopped_goes_on_and_ends_with_the_same_model(
     trained.clear()
 
     def stopped(*given: Any) -> None:
-        if given[3] != "lam-0":
+        if str(given[3]) != "lam-0":
             raise KeyboardInterrupt
         counted(*given)
 
@@ -172,9 +174,13 @@ def test_a_run_that_was_stopped_goes_on_and_ends_with_the_same_model(
 
 
 def test_what_another_request_left_is_not_gone_on_with(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    Workplace(model.parent / ".small.unfinished", {"model": "another"})
+    unfinished = model.parent / ".small.unfinished"
+    told = f"{unfinished} was left by a pruning of another model, text, language or size, by another way, or by another"
+    WorkingFolder(unfinished, {"model": "another"})
     assert pruned(model, "--keep", "9") == 1
-    told = ".small.unfinished was left by a pruning of another model, text, language or size, or by another way"
+    assert told in capsys.readouterr().err
+    (unfinished / "request.json").rename(unfinished / "what_another_version_wrote.json")
+    assert pruned(model, "--keep", "9") == 1
     assert told in capsys.readouterr().err
 
 
@@ -189,40 +195,47 @@ def test_of_the_sizes_tried_the_smallest_that_loses_no_more_is_taken(
     experiment: Experiment, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, lost: dict[int, float], kept: int,
     tried: list[int],
 ) -> None:  # fmt: skip
-    place, seen = SimpleNamespace(baseline=experiment.baseline, tokeniser="13a", answer=lambda *_: None), []
+    pruning, seen = shrinking_of(experiment.baseline, tmp_path), list[int]()
     measured: list[tuple[int, str]] = []
 
-    def loss(_place: Any, _request: PruningRequest, folder: Path, split: str, _device: str) -> Loss:
-        heads = int(folder.name.removeprefix("keep-"))
+    def loss(_: Shrinking, heads: int, split: str) -> Loss:
         measured.append((heads, split))
         return Loss(heads, 90 - lost[heads], 90, -lost[heads], -lost[heads] - 1, -lost[heads] + 1)
 
-    monkeypatch.setattr(shrinking, "_train_both", lambda _place, _request, target, *_: seen.append(target))
-    monkeypatch.setattr(shrinking, "smaller", lambda _place, scope, target: tmp_path / scope / str(target))
-    monkeypatch.setattr(shrinking, "_loss", loss)
-    given = place, PruningRequest("all", None, 0.5, 1), TEXT, torch.device("cpu"), 1, lambda _: None
-    folder, found, sizes = shrunk(*given)  # type: ignore[arg-type]
-    assert (folder.name, found.kept, sizes) == (f"keep-{kept}", kept, tried)
-    assert seen == [Target.parse(f"keep-{size}", by_gates=True) for size in tried]
+    monkeypatch.setattr(Shrinking, "by_gates", lambda _, heads: seen.append(heads))
+    monkeypatch.setattr(Shrinking, "pruned", lambda _, heads, _folder: heads)
+    monkeypatch.setattr(Shrinking, "loss", loss)
+    found = pruning.shrunk()
+    assert (found.model, found.lost.kept) == (kept, kept) and seen == tried
+    assert found.tried == {size: tmp_path / f"work/pruned/keep-{size}" for size in tried}
     # Chosen on one half of the held-out data, reported on the other.
     assert measured == [*((size, "dev") for size in tried), (kept, "test")]
 
 
-def test_where_every_size_loses_too_much_it_is_said(experiment: Experiment, monkeypatch: pytest.MonkeyPatch) -> None:
-    place = SimpleNamespace(baseline=experiment.baseline, tokeniser="13a", answer=lambda *_: None)
-    for name, found in (("_train_both", None), ("smaller", Path()), ("_loss", Loss(14, 88, 90, -2, -3, -1))):
-        monkeypatch.setattr(shrinking, name, lambda *_, found=found: found)
+def shrinking_of(model: Path, tmp_path: Path, request: PruningRequest = TO_LOSS) -> Shrinking:
+    """The pruning of a folder's model, on a text of three sentences that it need not answer."""
+    bundle = saved_bundle(model)
+    texts = AnsweredSplits(bundle, {}, tmp_path, torch.device("cpu"), lambda _: None)
+    texts.known |= {split: AnsweredText(LINES[:3], LINES[:3]) for split in ("dev", "test")}
+    return Shrinking(bundle, texts, request, WorkingFolder(tmp_path / "work", {}), 1)
+
+
+def test_where_every_size_loses_too_much_it_is_said(
+    experiment: Experiment, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    for name, found in (("by_gates", None), ("pruned", None), ("loss", Loss(14, 88, 90, -2, -3, -1))):
+        monkeypatch.setattr(Shrinking, name, lambda *_, found=found: found)
     with pytest.raises(UserError, match=r"loses more than 0\.5 BLEU: raise --loss"):
-        shrunk(place, PruningRequest("all", None, 0.5, 1), TEXT, torch.device("cpu"), 1, lambda _: None)  # type: ignore[arg-type]
+        shrinking_of(experiment.baseline, tmp_path).shrunk()
 
 
 @pytest.mark.parametrize(
-    ("keep", "loss", "request"),
+    ("keep", "loss", "expected"),
     [("24", None, PruningRequest("all", 24, None, 7)), ("encoder=12", None, PruningRequest("enc_self", 12, None, 7)),
      (None, 0.5, PruningRequest("all", None, 0.5, 7))],
 )  # fmt: skip
-def test_requests(keep: str | None, loss: float | None, request: PruningRequest) -> None:
-    assert request_of(keep=keep, loss=loss, by="gates", updates=7) == request
+def test_requests(keep: str | None, loss: float | None, expected: PruningRequest) -> None:
+    assert request_of(keep=keep, loss=loss, by="gates", updates=7) == expected
 
 
 @pytest.mark.parametrize(
@@ -290,7 +303,7 @@ def test_a_format_that_cannot_have_the_model_is_refused_before_anything_is_done(
 ) -> None:
     for library in ("ctranslate2", "onnxscript"):
         monkeypatch.setitem(sys.modules, library, None)
-    monkeypatch.setattr(Workplace, "lay_out", lambda *_: pytest.fail("something was done"))
+    monkeypatch.setattr(prune, "WorkingFolder", lambda *_: pytest.fail("something was done"))
     assert pruned(model, "--keep", "3", "--format", form) == 1
     assert told in capsys.readouterr().err
     assert {path.name for path in model.parent.iterdir()} == {"model", "text.en"}
@@ -340,16 +353,11 @@ def test_what_speed_was_won_is_said_and_if_none_was_that(
     ratio: tuple[float, float, float],
     told: str,
 ) -> None:
-    text = tmp_path / "text"
-    place = SimpleNamespace(
-        baseline=experiment.baseline, text=lambda *_: text, tokeniser="13a", came_with=tmp_path, whole=None
-    )
-    write_lines(tmp_path / "text", LINES[:3])
     monkeypatch.setattr(Costs, "speeds", lambda _costs, _models, size: {"smaller": ratio if size == 16 else (1, 1, 1)})
     monkeypatch.setattr(Costs, "whole_bytes", 2_340_000)
-    lost = Loss(3, 80, 90, -10, -12, -8)
-    given = place, PruningRequest("enc_self", 12, None, 1), experiment.baseline, lost, 1_230_000, torch.device("cpu")
-    first, weights, alone, together = report_lines(*given)  # type: ignore[arg-type]
+    pruning = shrinking_of(experiment.baseline, tmp_path, PruningRequest("enc_self", 12, None, 1))
+    found = Shrunk(pruning.whole, Loss(3, 80, 90, -10, -12, -8), {})
+    first, weights, alone, together = report_lines(pruning, found, 1_230_000)
     assert first.startswith("3 of 6 heads are left. On 3 held-out sentences")
     assert "80.0, and 90.0 with all heads" in first
     assert "-10.00 (95 % interval -12.00 to -8.00)" in first
@@ -359,26 +367,20 @@ def test_what_speed_was_won_is_said_and_if_none_was_that(
     assert together == f"16 sentences at once: {spread}, {told}."
 
 
-def test_what_is_lost_is_told_by_the_control(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_what_is_lost_is_told_by_the_control(
+    experiment: Experiment, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     wanted = ["a small dog barks here .", "the old cat sees a house .", "a white house stands near the river ."]
     said = {
         "small": ["a small dog barks .", "the old cat sees a house .", "a house stands near a river ."],
         "lam-0": ["a small dog barks here .", "the cat sees a house .", "a white house stands near the river ."],
-        "model": wanted,
     }
-    write_lines(tmp_path / "text", wanted)
-    place = SimpleNamespace(
-        text=lambda *_: tmp_path / "text", results=tmp_path / "r", baseline=tmp_path / "model", tokeniser="13a"
-    )
-
-    def answering(_place: Any, folder: Path, *_: Any) -> Any:
-        answers = next(said[part] for part in folder.parts if part in said)
-        return lambda _gates: answers, wanted, BLEU
-
-    monkeypatch.setattr(shrinking, "answering", answering)
-    monkeypatch.setattr(shrinking, "needs_control", lambda *_: True)
-    monkeypatch.setattr(shrinking, "heads_of", lambda *_: 5)
-    found = shrinking._loss(place, PruningRequest("all", 5, None, 1), tmp_path / "small", "test", "cpu")  # type: ignore[arg-type]
-    pruned, control = (sacrebleu.corpus_bleu(said[name], [wanted]).score for name in ("small", "lam-0"))
-    assert (found.pruned, found.control, found.change) == pytest.approx((pruned, control, pruned - control), abs=0.01)
-    assert found.low <= found.change <= found.high
+    pruning = shrinking_of(experiment.baseline, tmp_path, PruningRequest("all", 5, None, 1))
+    small, control = deepcopy(pruning.whole.model), deepcopy(pruning.whole.model)
+    of = {id(small): said["small"], id(control): said["lam-0"], id(pruning.whole.model): wanted}
+    monkeypatch.setattr(shrinking, "load_model", lambda folder: {"lam-0": control}[folder.name])
+    monkeypatch.setattr(shrinking, "answers_of", lambda model, *_: (lambda _gates: of[id(model)], wanted, BLEU))
+    found = pruning.loss(replace(pruning.whole, model=small), "test")
+    pruned, whole = (sacrebleu.corpus_bleu(said[name], [wanted]).score for name in ("small", "lam-0"))
+    assert (found.pruned, found.control, found.change) == pytest.approx((pruned, whole, pruned - whole), abs=0.01)
+    assert found.low <= found.change <= found.high and found.kept == 18

@@ -3,6 +3,7 @@
 import itertools
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 import sacrebleu
@@ -11,13 +12,17 @@ import torch
 from bert_models import SUBWORDS, save_bert, save_tokeniser
 from heads.__main__ import main
 from heads.base.files import write_lines
-from heads.interop.bundle import Bundle, saved_bundle
+from heads.interop.bundle import saved_bundle
+from heads.interop.fewer_subwords import write_with_fewer
 from heads.model.folder import load_folder, load_model
+from heads.one_model import smaller_vocabulary
+from heads.one_model.answered_text import STUDIED, AnsweredSplits, splits_of
 from heads.one_model.request import PruningRequest
 from heads.one_model.smaller_vocabulary import cut_words, split_otherwise, with_smaller_vocabulary
-from heads.one_model.workplace import STUDIED, Workplace, splits_of
+from heads.one_model.working_folder import WorkingFolder
 from heads.text.encoding import vocabulary_of
 from heads.text.fewer_subwords import all_subwords
+from heads.text.vocabulary import Vocabulary
 from heads.translation.distilled import distinct
 from many_lines import LINES
 from model_folders import greedy
@@ -73,11 +78,11 @@ def test_a_subword_that_is_written_for_held_out_text_alone_goes(model: Path, tmp
     rare, [held_out] = next((name, lines) for name, lines in of_one.items() if len(lines) == 1)
     others = [line for line in written if line != held_out]
     splits = {"train": others, "dev": [held_out], "test": [held_out], STUDIED: others[:3]}
-    place = Workplace(tmp_path / "work", {})
-    place.lay_out(saved_bundle(model))
+    texts = AnsweredSplits(saved_bundle(model), splits, tmp_path / "texts", torch.device("cpu"), print)
     request = PruningRequest("all", None, None, 1, "surgeon", vocabulary=True)
-    fewer = with_smaller_vocabulary(place, request, splits, torch.device("cpu"), print)
-    kept = all_subwords(vocabulary_of(fewer.bpe / "target.model"))
+    fewer = with_smaller_vocabulary(texts, WorkingFolder(tmp_path / "work", {}), request)
+    assert isinstance(fewer.target, Vocabulary)
+    kept = all_subwords(fewer.target)
     assert rare not in kept and {*kept} < {*all_subwords(target)}
 
 
@@ -87,18 +92,16 @@ def test_a_run_that_was_stopped_goes_on_with_what_was_written_before(
 ) -> None:
     whole = pruned(model)
     whole.rename(model.parent / "whole")
-    lay_out = Workplace.lay_out
 
-    def stopped(place: Workplace, folder: Bundle) -> None:
-        if place.whole:
-            raise KeyboardInterrupt
-        lay_out(place, folder)
+    def stopped(*given: Any) -> None:
+        write_with_fewer(*given)
+        raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(Workplace, "lay_out", stopped)
+        patch.setattr(smaller_vocabulary, "write_with_fewer", stopped)
         text, out = model.parent / "text.en", model.parent / "small"
         assert main(["prune", str(model), str(text), "--vocabulary", "-o", str(out)]) == 130
-    assert (model.parent / ".small.unfinished/written.jsonl").is_file() and not out.exists()
+    assert (model.parent / ".small.unfinished/texts/train.written_ids.jsonl").is_file() and not out.exists()
     again = pruned(model)
     for name in ("model.safetensors", "source.model", "target.model"):
         assert (again / name).read_bytes() == (model.parent / "whole" / name).read_bytes()

@@ -14,12 +14,14 @@ from heads.__main__ import main
 from heads.base.files import UserError, read_tsv
 from heads.base.names import ATTENTIONS, FEEDFORWARDS
 from heads.interop.bundle import saved_bundle
+from heads.model import folder as model_folder
 from heads.model.folder import load_folder
 from heads.model.transformer import Transformer
 from heads.one_model import fine_tuning, shrinking
+from heads.one_model.answered_text import STUDIED, AnsweredSplits, splits_for, splits_of
 from heads.one_model.request import PruningRequest, total_of_units
 from heads.one_model.surgery import Surgery, studied
-from heads.one_model.workplace import STUDIED, Workplace, splits_for, splits_of
+from heads.one_model.working_folder import WorkingFolder
 from heads.pruning.closed_form import doing_without, output_of, parts_at
 from heads.pruning.surgeon import refitted
 from heads.text.encoding import vocabulary_of
@@ -32,6 +34,8 @@ from model_folders import greedy
 from slow_ones import slow_but
 
 pytestmark = pytest.mark.filterwarnings("ignore:PULP_CBC_CMD", "ignore:Initializing zero-element tensors")
+
+ANSWERED = ("sentences.txt", "answers.txt", "written_ids.jsonl")
 
 
 def never(*_: Any) -> None:
@@ -46,8 +50,17 @@ def test_heads_go_without_any_training_and_what_is_told_is_what_was_lost(
 ) -> None:
     for name in ("train_one", "fine_tune"):
         monkeypatch.setattr(shrinking, name, never)
+    read, held, load_tensors = list[Path](), list[Path](), model_folder.load_tensors
+    monkeypatch.setattr(WorkingFolder, "remove", lambda folder: held.extend(folder.folder.rglob("*")))
+
+    def noted(path: Path) -> Any:
+        read.append(path)
+        return load_tensors(path)
+
+    monkeypatch.setattr(model_folder, "load_tensors", noted)
     small, text = model.parent / "small", model.parent / "text.en"
     assert main(["prune", str(model), str(text), "-o", str(small), "--keep", keep, "--minutes", "0"]) == 0
+    assert read.count(model / "model.safetensors") == 1
     shape = load_folder(small).shape
     found = tuple(len(shape.heads((kind,))) for kind in ("enc_self", "dec_self", "dec_enc"))
     assert sum(found) == sum(left) and (keep == "8" or found == left)
@@ -59,17 +72,23 @@ def test_heads_go_without_any_training_and_what_is_told_is_what_was_lost(
     assert float(told[2]) == pytest.approx(own - 100, abs=0.06)
     (shown,) = data_of(model.parent / "small.html")
     assert len(shown["models"]) == 2 and not shown["closing"]
+    names = {path.relative_to(model.parent / ".small.unfinished").as_posix() for path in held if path.is_file()}
+    texts = {f"{split}.{what}" for split in (STUDIED, "dev", "test") for what in ANSWERED}
+    files = {
+        f"pruned/keep-{keep.removeprefix('encoder=')}/{name}"
+        for name in ("model.safetensors", "model.json", "heads.tsv")
+    }
+    assert names == {"request.json", *files, *(f"texts/{name}" for name in texts)}, "the whole model is not among them"
 
 
 @pytest.fixture
 def surgery(model: Path, tmp_path: Path) -> Surgery:
     """The surgery of all heads, whose sentences to read and to compare losses on are the same."""
-    place, cpu = Workplace(tmp_path / "place", {}), torch.device("cpu")
-    bundle = saved_bundle(model)
-    place.lay_out(bundle)
-    splits = splits_for(bundle, LINES, 1000, never)
-    place.answer({STUDIED: splits["train"], "dev": splits["train"]}, cpu, lambda _: None)
-    return Surgery(place, PruningRequest("all", 9, None, 1, "surgeon", units=None, faster=1.01), cpu, lambda _: None)
+    cpu, bundle = torch.device("cpu"), saved_bundle(model)
+    sentences = splits_for(bundle, LINES, 1000, never)["train"]
+    texts = AnsweredSplits(bundle, {STUDIED: sentences, "dev": sentences}, tmp_path / "texts", cpu, lambda _: None)
+    request = PruningRequest("all", 9, None, 1, "surgeon", units=None, faster=1.01)
+    return Surgery(bundle, texts, request, cpu, lambda _: None)
 
 
 def test_the_model_that_is_written_has_the_heads_picked_and_output_maps_refitted(
@@ -104,7 +123,7 @@ def test_ladders_tell_how_far_the_models_answers_move_with_each_layer(surgery: S
     model = surgery.model
     assert isinstance(model, Transformer)
     whole = copy.deepcopy(model)
-    asked = surgery.pairs("dev")
+    asked = surgery.texts["dev"].pairs(surgery.whole)
     pairs = [(asked.source[number].tolist(), asked.target[number].tolist()) for number in asked.index.tolist()]
     for place, ladder in surgery.ladders.items():
         numbers, units = list(ladder), surgery.surgeon.maps[place].groups
@@ -147,7 +166,7 @@ def real(batch: Any) -> int:
 
 def test_a_folder_left_by_gates_is_not_gone_on_with(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
     asked = ["prune", str(model), str(model.parent / "text.en"), "-o", str(model.parent / "small"), "--keep", "9"]
-    Workplace(model.parent / ".small.unfinished", {"model": str(model), "text": "t", "updates": 400})
+    WorkingFolder(model.parent / ".small.unfinished", {"model": str(model), "text": "t", "updates": 400})
     assert main(asked) == 1
     assert "was left by a pruning of another model, text, language or size, or by" in capsys.readouterr().err
 

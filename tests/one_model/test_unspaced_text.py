@@ -14,8 +14,8 @@ from heads.analysis.ablation import gates_without
 from heads.base.files import UserError, write_lines
 from heads.interop.export import export
 from heads.model.folder import load_folder
+from heads.one_model.answered_text import splits_of
 from heads.one_model.inspecting import inspect
-from heads.one_model.workplace import splits_of
 from heads.text.batches import pad
 from heads.text.special_ids import EOS
 from heads.text.vocabulary import Vocabulary

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
-import heads.model.kept
+import heads.model.sublayer_cache
 import heads.model.transformer
 import heads.translation.beam_search
 from few_heads import RECURRENT
@@ -180,7 +180,7 @@ def test_hypotheses_that_change_their_places_and_sentences_that_leave_keep_their
     changes: dict[str, Any],
 ) -> None:
     """Every step equals a whole forward pass over each hypothesis, whose subwords and parents are random."""
-    for module in (heads.model.transformer, heads.model.kept):
+    for module in (heads.model.transformer, heads.model.sublayer_cache):
         monkeypatch.setattr(module, "ROOM", room)
     (ids, mask), model = sources, tiny_model(**changes)
     generator = torch.Generator().manual_seed(4)
@@ -206,7 +206,7 @@ def test_a_past_that_nobody_has_any_more_is_forgotten(
     tiny_model: Build, sources: tuple[Tensor, Tensor], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where all continue from one, a step leaves one key of its four, besides those since the last time."""
-    for module in (heads.model.transformer, heads.model.kept):
+    for module in (heads.model.transformer, heads.model.sublayer_cache):
         monkeypatch.setattr(module, "ROOM", 2)
     (ids, mask), model = sources, tiny_model()
     cache = model.start_cache(model.encode(ids, mask), mask, 4)

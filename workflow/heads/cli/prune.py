@@ -27,14 +27,15 @@ from heads.cli._flags import (
 from heads.interop.encoders_alone import export_any, refuse_format
 from heads.interop.export import FORMATS, refuse_quantization
 from heads.interop.opening import open_model
+from heads.one_model.answered_text import STUDIED, AnsweredSplits, fingerprint_of, splits_for
 from heads.one_model.costs import weights_in
 from heads.one_model.inspecting import shown_name
 from heads.one_model.prune_report import page_beside, pruned_page, report_lines
 from heads.one_model.request import FLAGS, GATES, MINUTES, SURGEON, UPDATES, WAYS, fitted, request_of
-from heads.one_model.shrinking import shrunk
+from heads.one_model.shrinking import Shrinking
 from heads.one_model.smaller_vocabulary import refuse_vocabulary, with_smaller_vocabulary
 from heads.one_model.surgery import studied
-from heads.one_model.workplace import STUDIED, Workplace, fingerprint_of, splits_for
+from heads.one_model.working_folder import WorkingFolder
 from heads.training.devices import pick
 from heads.translation.scoring import metric_named
 
@@ -97,17 +98,17 @@ def run(arguments: argparse.Namespace) -> None:
     asked = {"model": arguments.model, "text": fingerprint_of(splits), "metric": metric, **request.asked}
     given = {"languages": " ".join(languages).strip(), "labels": arguments.labels}
     asked |= {name: value for name, value in given.items() if value}
-    unfinished = arguments.output.with_name(f".{arguments.output.name}.unfinished")
-    (place := Workplace(unfinished, asked, arguments.tokenize, metric)).lay_out(bundle)
-    del bundle  # which is large, and stands in the workplace now
+    folder = WorkingFolder(arguments.output.with_name(f".{arguments.output.name}.unfinished"), asked)
     # Only once: what holds a GPU would wait for a second one.
     device = pick(arguments.device, arguments.threads)
     splits[STUDIED] = studied(splits["train"])
-    place = with_smaller_vocabulary(place, request, splits, device, report)
-    smaller, lost, tried = shrunk(place, request, splits, device, arguments.threads, report)
-    shown = pruned_page(place, shown_name(arguments.model), request, tried, device, report)
-    export_any(smaller, arguments.output, request.format, **request.options)
+    texts = AnsweredSplits(bundle.on(device), splits, folder.texts, device, report, arguments.tokenize, metric)
+    whole = with_smaller_vocabulary(texts, folder, request)
+    pruning = Shrinking(whole, texts, request, folder, arguments.threads)
+    shrunk = pruning.shrunk()
+    shown = pruned_page(pruning, shrunk.tried, shown_name(arguments.model))
+    export_any(shrunk.model.on("cpu"), arguments.output, request.format, **request.options)
     write_text(page_beside(arguments.output), shown)
-    for line in report_lines(place, request, smaller, lost, weights_in(arguments.output), device):
+    for line in report_lines(pruning, shrunk, weights_in(arguments.output)):
         report(line)
-    place.original.remove()
+    folder.remove()

@@ -41,7 +41,7 @@ LRP_RULES = (
     "voita-2019",
 )
 
-Kept = Annotated[
+AttentionOrLayer = Annotated[
     str,
     Field(pattern=f"^({'|'.join(ATTENTIONS)})([.](0|[1-9][0-9]*))?$"),
     meant("a kind of attention such as dec_enc, or one of its layers such as dec_enc.2"),
@@ -229,7 +229,7 @@ class SelectionSettings(Closed):
     `at_least` is a number of heads for every layer of a kind of attention, `dec_enc`, or for one layer, `dec_enc.2`.
     """
 
-    at_least: Mapping[Kept, CountOrZero] = setting(
+    at_least: Mapping[AttentionOrLayer, CountOrZero] = setting(
         dict.fromkeys(ATTENTIONS, 1),
         "OURS: heads that the optimal choice keeps at least: in each layer of a kind of attention (dec_enc: 1) or in "
         "one (dec_enc.5: 2, counted from 0). A budget that is too small for them is an error.",

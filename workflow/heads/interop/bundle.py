@@ -1,8 +1,11 @@
 """A model in memory with all that goes with it: vocabularies, facts, search settings, and where it is from."""
 
+from __future__ import annotations
+
 import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass
+from copy import deepcopy
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -51,6 +54,8 @@ class Bundle:
     """Of a third-party model that was read; a folder of ours has a copy of it."""
     note: str = ""
     """What has to be said about such a model: settings that are not used, weights that it came without."""
+    run: tuple[str, str] | None = None
+    """The experiment and the run that it is the model of, if any."""
 
     @property
     def shape(self) -> ModelShape:
@@ -60,7 +65,9 @@ class Bundle:
     @cached_property
     def about(self) -> Mapping[str, Any] | None:
         """Facts about the third-party model that it was made from; None if there is none."""
-        return self.origin.about if self.origin else about_of(vocabulary_folder(self.place))
+        if self.origin:
+            return self.origin.about
+        return about_of(self.came_with.parent) if self.came_with else None
 
     @property
     def writes_any_text(self) -> bool:
@@ -85,6 +92,13 @@ class Bundle:
         if self.origin:
             return 0, self.origin.about.get(EARLY_STOPPING, False)
         return offset_and_stopping_of(self.place)
+
+    def on(self, device: torch.device | str) -> Bundle:
+        """The same with its model on a device, a copy unless it is there."""
+        device, here = torch.device(device), next(self.model.parameters()).device
+        if here.type == device.type and device.index in (None, here.index):
+            return self
+        return replace(self, model=deepcopy(self.model).to(device))
 
     def translates(self) -> tuple[Transformer, tuple[Vocabulary, Vocabulary]]:
         """The model and both vocabularies. Raises UserError if it does not translate, or their sizes do not fit."""
@@ -117,8 +131,11 @@ def saved_bundle(folder: Path) -> Bundle:
     model, place = load_model(folder), vocabulary_folder(folder)
     source, target = (vocabulary_or_labels(place / name) for name in VOCABULARIES)
     assert isinstance(source, Vocabulary)
-    came_with = place / PRETRAINED
-    return Bundle(folder, model, source, target, facts_of(folder), came_with if came_with.is_dir() else None)
+    came_with, whole = place / PRETRAINED, folder.resolve()
+    # The vocabularies of a run are in a folder beside all runs of its experiment.
+    run = None if place == whole else (place.parent.name, whole.relative_to(place.parent).as_posix())
+    found = came_with if came_with.is_dir() else None
+    return Bundle(folder, model, source, target, facts_of(folder), found, run=run)
 
 
 def as_bundle(model: Bundle | Path) -> Bundle:

@@ -4,7 +4,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from heads.base.files import UserError, write_json, write_text, write_tsv
 from heads.base.names import QUANTIZATIONS
@@ -45,7 +44,7 @@ def export(
     translator, vocabularies = bundle.translates()
     refuse_translator(bundle, form)
     refuse_copy(bundle, form)
-    facts, score, about = _named(bundle), bundle.score, bundle.about
+    facts, score, about = {**bundle.facts, **_names(bundle)}, bundle.score, bundle.about
     rows = alignment or (bundle.place / ROWS if (bundle.place / ROWS).exists() else None)
     aligning = aligning_heads(rows, bundle.shape) if rows and form == "ctranslate2" else None
     target, difference = None if form == OURS else target_of(form, bundle.came_with), None
@@ -101,9 +100,6 @@ def refuse_copy(bundle: Bundle, form: str) -> None:
         raise UserError(f"{bundle.place} is already an exported model: copy the folder.")
 
 
-def _named(bundle: Bundle) -> dict[str, Any]:
-    """The facts of a model, with the experiment and run that its folder is of, if it is of any."""
-    place, folder = bundle.source.path.parent, bundle.place.resolve()
-    if bundle.origin or place == folder:
-        return dict(bundle.facts)
-    return {**bundle.facts, "experiment": place.parent.name, "run": folder.relative_to(place.parent).as_posix()}
+def _names(bundle: Bundle) -> dict[str, str]:
+    """The experiment and run that a model is of, if it is of any, as facts."""
+    return dict(zip(("experiment", "run"), bundle.run, strict=True)) if bundle.run else {}

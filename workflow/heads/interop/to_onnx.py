@@ -22,8 +22,8 @@ from heads.interop.agreement import POSITIONS, Pair, largest_difference, largest
 from heads.interop.family import Target, Translation
 from heads.model.encoder import Embedding
 from heads.model.encoder_only import ExampleEncoder
-from heads.model.kept import Kept
 from heads.model.shape import LEARNED, ModelShape
+from heads.model.sublayer_cache import SublayerCache
 from heads.model.sublayers import Pass, Step, parts_of, run_through
 from heads.model.transformer import Transformer
 from heads.text.special_ids import BOS, EOS, PAD
@@ -232,7 +232,7 @@ def _positions(model: Transformer, embedding: Embedding) -> Tensor:
     return embedding.signals(min(POSITIONS, model.shape.longest)).detach().float()
 
 
-def _kept(model: Transformer) -> list[Kept]:
+def _kept(model: Transformer) -> list[SublayerCache]:
     """Example of what the decoder's sub-layers keep, for two sentences of five subwords."""
     memory = torch.zeros(2, 5, model.shape.width)
     return [part.start(memory, 1) for part in parts_of(model.decoder)]

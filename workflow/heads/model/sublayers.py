@@ -16,9 +16,9 @@ from heads.model.attention import Attention, KeyValues, Trace
 from heads.model.distances import DistanceBias, all_distances, distances_of
 from heads.model.dropout import drop
 from heads.model.feedforward import FeedForward
-from heads.model.kept import CrossAttentionCache, Kept, Recurrent, SelfAttentionCache
 from heads.model.shape import ModelShape
 from heads.model.ssru import Ssru
+from heads.model.sublayer_cache import CrossAttentionCache, Recurrent, SelfAttentionCache, SublayerCache
 from heads.text.packed import Spans
 
 Gates = Mapping[str, Sequence[Tensor]]
@@ -99,11 +99,11 @@ class SubLayer:
         """Process all positions at once."""
         raise NotImplementedError
 
-    def start(self, memory: Tensor, hypotheses: int) -> Kept:
+    def start(self, memory: Tensor, hypotheses: int) -> SublayerCache:
         """The cache for sentences with encoder states [B, S, D] before their first token is decoded."""
-        return Kept()
+        return SublayerCache()
 
-    def step(self, states: Tensor, kept: Kept, now: Step) -> Tensor:
+    def step(self, states: Tensor, kept: SublayerCache, now: Step) -> Tensor:
         """Process the newest token of each hypothesis, states [B, N, D]."""
         return self.forward(states, now)
 
@@ -139,7 +139,7 @@ class SelfAttention(SubLayer):
         """See `SubLayer`."""
         return SelfAttentionCache.empty(memory, self.attention.heads, self.attention.head_width, hypotheses)
 
-    def step(self, states: Tensor, kept: Kept, now: Step) -> Tensor:
+    def step(self, states: Tensor, kept: SublayerCache, now: Step) -> Tensor:
         """See `SubLayer`."""
         if self.attention.heads == 0:
             return self.residual.leave(states, self.attention.without_heads(states))
@@ -169,7 +169,7 @@ class CrossAttention(SubLayer):
         """See `SubLayer`."""
         return CrossAttentionCache(self.attention.project(memory).contiguous())
 
-    def step(self, states: Tensor, kept: Kept, now: Step) -> Tensor:
+    def step(self, states: Tensor, kept: SublayerCache, now: Step) -> Tensor:
         """See `SubLayer`."""
         assert isinstance(kept, CrossAttentionCache)
         return attended(self, states, kept.attended, now, now.mask)
@@ -215,7 +215,7 @@ class Recurrence(SubLayer):
         """See `SubLayer`."""
         return Recurrent(memory.new_zeros(memory.shape[0], hypotheses, memory.shape[-1]))
 
-    def step(self, states: Tensor, kept: Kept, now: Step) -> Tensor:
+    def step(self, states: Tensor, kept: SublayerCache, now: Step) -> Tensor:
         """See `SubLayer`."""
         assert isinstance(kept, Recurrent)
         change, kept.state = self.ssru.step(self.residual.enter(states), kept.state)

@@ -13,9 +13,9 @@ from torch import Tensor
 from heads.model.attention import Trace
 from heads.model.distances import shared_distances
 from heads.model.encoder import Embedding, Encoder, TiedLinear, final_norm, pass_over, to_attention
-from heads.model.kept import ROOM, Kept
 from heads.model.linear import Linear
 from heads.model.shape import ModelShape
+from heads.model.sublayer_cache import ROOM, SublayerCache
 from heads.model.sublayers import Gates, Step, parts_of, run_through, stack_of
 from heads.text.packed import Packed, Spans
 
@@ -24,7 +24,7 @@ from heads.text.packed import Packed, Spans
 class DecoderCache:
     """The cache of incremental decoding for B sentences with N hypotheses each, all extended in the same step."""
 
-    kept: list[Kept]
+    kept: list[SublayerCache]
     """One cache for each sub-layer of the decoder."""
     source_mask: Tensor
     seen: Tensor

@@ -2,6 +2,7 @@
 
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
 from time import process_time
@@ -10,22 +11,24 @@ import torch
 from torch import nn
 
 from heads.analysis.speed import MEGABYTE, TimedBatch, clock_of, rounds, source_batches, translate_all
-from heads.base.names import FEEDFORWARDS, SIDES
+from heads.base.names import FEEDFORWARDS
 from heads.config.analyses import SpeedSettings
+from heads.interop.bundle import Bundle
 from heads.interop.encoders_alone import export_any
+from heads.interop.export import OURS
 from heads.interop.to_ctranslate2 import write_ctranslate2
 from heads.model.encoder import Encoder
-from heads.model.folder import WEIGHTS, load_model
+from heads.model.folder import save_folder
 from heads.model.head_removal import prune
 from heads.model.shape import Place
 from heads.model.sublayers import CrossAttention, FeedForwardPart, SelfAttention, SubLayer
 from heads.model.transformer import Transformer
+from heads.one_model.answered_text import AnsweredSplits
 from heads.one_model.request import HEADS_GO, PruningRequest
-from heads.one_model.workplace import Workplace
 from heads.pruning.closed_form import output_of, parts_at
+from heads.text.encoding import tokens_of
 from heads.text.special_ids import EOS
-from heads.text.vocabulary import Tokens, Vocabulary
-from heads.translation.model_folder import load_vocabularies
+from heads.text.vocabulary import Vocabulary
 
 BYTES = (1, 2, 4)
 """What a weight may take."""
@@ -41,42 +44,43 @@ SENTENCES = {1: 8, 16: 32}
 class Costs:
     """Costs of one model's heads and hidden units in a format."""
 
-    def __init__(self, place: Workplace, model: Encoder, request: PruningRequest, device: torch.device) -> None:
-        """request: says what may go, and the format. The dev split must have been answered."""
-        self.place, self.model, self.request, self.device = place, model, request, device
+    def __init__(self, whole: Bundle, texts: AnsweredSplits, request: PruningRequest, device: torch.device) -> None:
+        """whole: with all its heads and units, on the device. request: says what may go, and the format."""
+        self.whole, self.model, self.texts, self.request, self.device = whole, whole.model, texts, request, device
 
     def counts(self, place: Place) -> bool:
         """Whether a head or unit that is gone saves anything."""
         return place[0] in FEEDFORWARDS or self.request.format in HEADS_GO
 
-    @cached_property
-    def original(self) -> tuple[Workplace, Encoder]:
-        """The model with all its subwords, and its folder: those given, unless its vocabulary was made smaller."""
-        whole = self.place.original
-        return whole, self.model if whole is self.place else load_model(whole.baseline).to(self.device)
+    @property
+    def original(self) -> Bundle:
+        """The model with all its subwords: the given one, unless its vocabulary was made smaller."""
+        return self.texts.model
 
     @cached_property
     def faster_already(self) -> float:
         """How many times as fast as the original model the given one is."""
-        return self.speeds({"": self.model})[""][0] if self.place.whole is not None else 1.0
+        return self.speeds({"": self.model})[""][0] if self.whole is not self.original else 1.0
 
     @cached_property
     def whole_bytes(self) -> int:
         """Bytes of the weights of the whole model in the format."""
-        return self.bytes_in(self.place.baseline)
+        return self.bytes_in(self.whole)
 
     @cached_property
     def original_bytes(self) -> int:
         """The same of the model with all its subwords."""
-        return self.bytes_in(self.original[0].baseline) if self.place.whole is not None else self.whole_bytes
+        return self.bytes_in(self.original) if self.whole is not self.original else self.whole_bytes
 
-    def bytes_in(self, run: Path) -> int:
-        """Bytes of the weights of a run's model in the format."""
-        if self.request.format == "folder":
-            return (run / WEIGHTS).stat().st_size
+    def bytes_in(self, model: Bundle) -> int:
+        """Bytes of the weights of a model in the format."""
         with tempfile.TemporaryDirectory() as folder:
             out = Path(folder) / "exported"
-            export_any(run, out, self.request.format, **self.request.options)
+            if self.request.format == OURS:  # a folder of ours is not exported as the same again
+                out.mkdir()
+                save_folder(model.model, out, model.facts, {})
+            else:
+                export_any(model.on("cpu"), out, self.request.format, **self.request.options)
             return weights_in(out)
 
     def bytes(self, place: Place) -> float:
@@ -121,7 +125,7 @@ class Costs:
             if self.counts((kind, 0)) and any(size > 1 for size in sizes):
                 stays = [[number < size - size // 2 for number in range(size)] for size in sizes]
                 halves[kind], gone[kind] = prune(self.model, {kind: stays}), sum(size // 2 for size in sizes)
-        found = self.speeds(halves, against=(self.place, self.model))
+        found = self.speeds(halves, against=self.whole)
         return {kind: max(0.0, 1 - 1 / speed) / gone[kind] for kind, (speed, *_) in found.items()}
 
     def speeds(
@@ -129,25 +133,26 @@ class Costs:
         models: Mapping[str, Encoder],
         size: int = max(SPEED.batch_sizes),
         repeats: int = SPEED.repeats,
-        against: tuple[Workplace, Encoder] | None = None,
+        against: Bundle | None = None,
     ) -> dict[str, tuple[float, float, float]]:
         """How many times as fast as the original model each of others is, and the least and most of the repeats.
 
         It is the ratio of the fastest rounds, which another process on the machine slowed least.
 
-        size: sentences at once. repeats: rounds after a first one, in which all is new. against: another model in
-        place of the original one, with its folder. All with the same subwords translate to the same lengths, in
-        CTranslate2 if that is the format, or else in our own search.
+        models: in the subwords of the whole one. size: sentences at once. repeats: rounds after a first one, in which
+        all is new. against: another model in place of the original one. All with the same subwords translate to the
+        same lengths, in CTranslate2 if that is the format, or else in our own search.
         """
         if not models:
             return {}
         first = against or self.original
         with tempfile.TemporaryDirectory() as folder, torch.inference_mode():
-            own = self.batches(size)
-            theirs = own if first[0] is self.place else self.batches(size, first)
-            work = {ORIGINAL: self.translating(*first, theirs, Path(folder) / "original")}
+            own = self.batches(size, self.whole)
+            theirs = own if first is self.whole else self.batches(size, first)
+            work = {ORIGINAL: self.translating(first, theirs, Path(folder) / "original")}
             for number, (name, model) in enumerate(models.items()):
-                work[name] = self.translating(self.place, model, own, Path(folder) / str(number))
+                smaller = replace(self.whole, model=model)
+                work[name] = self.translating(smaller, own, Path(folder) / str(number))
             clock = process_time if self.device.type == "cpu" else clock_of(self.device)
             seconds = rounds(work, 1 + repeats, clock)
         found = {}
@@ -156,24 +161,19 @@ class Costs:
             found[name] = min(seconds[ORIGINAL]) / min(seconds[name]), min(ratios), max(ratios)
         return found
 
-    def translating(
-        self, place: Workplace, model: Encoder, batches: Sequence[TimedBatch], folder: Path
-    ) -> Callable[[], object]:
+    def translating(self, model: Bundle, batches: Sequence[TimedBatch], folder: Path) -> Callable[[], object]:
         """A function that lets a model answer some sentences of the dev split."""
         if self.request.format != "ctranslate2":
-            return partial(translate_all, model, batches, SPEED)
-        assert isinstance(model, Transformer)
+            return partial(translate_all, model.model, batches, SPEED)
         folder.mkdir()
-        vocabularies = load_vocabularies(place.bpe, model)
-        return timed_in_ctranslate2(model, vocabularies, batches, folder, self.request.quantization)
+        return timed_in_ctranslate2(*model.translates(), batches, folder, self.request.quantization)
 
-    def batches(self, size: int, of: tuple[Workplace, Encoder] | None = None) -> list[TimedBatch]:
-        """The sentences, so many at once, and how long the translations are of the model, or `of` that of a folder."""
-        place, model = of or (self.place, self.model)
-        source = Tokens(place.tokens("dev", SIDES[0]))
+    def batches(self, size: int, model: Bundle) -> list[TimedBatch]:
+        """Some sentences of the dev split, so many at once, and how long a model's translations of them are."""
+        source = tokens_of(self.texts["dev"].sentences, model.source)
         most = min(SENTENCES.get(size, size), len(source))
         settings = SPEED.model_copy(update={"sentences": most})
-        return source_batches(source, model, settings, min(most, size), self.device)
+        return source_batches(source, model.model, settings, min(most, size), self.device)
 
 
 def weights_in(folder: Path) -> int:

@@ -4,16 +4,17 @@ from pathlib import Path
 
 import torch
 
-from heads.base.names import SIDES
+from heads.base.files import write_tsv
 from heads.base.provenance import made_by
 from heads.config.trainings import LengthSettings, TrainingSettings
-from heads.model.folder import WEIGHTS, load_model, save_folder
-from heads.model.shape import facts_of
-from heads.one_model.workplace import Workplace
+from heads.interop.bundle import Bundle
+from heads.model.encoder import Encoder
+from heads.model.folder import HEADS
+from heads.model.head_removal import COLUMNS, head_rows
 from heads.training.devices import label_of
 from heads.training.distributed import Processes
 from heads.training.job import Job, run_job
-from heads.training.training_text import read_training_text
+from heads.training.training_text import TrainingText
 
 TRAINING = TrainingSettings(
     batch_tokens=1536,
@@ -30,21 +31,22 @@ SAVED_AFTER = 60.0
 """Seconds between two saved states."""
 
 
-def fine_tune(place: Workplace, folder: Path, minutes: float, device: torch.device, threads: int) -> None:
-    """Fine-tune the pruned model of a folder in place, unless it is done; if it was stopped, it goes on.
+def fine_tune(
+    smaller: Bundle, teacher: Encoder, text: TrainingText, out: Path, minutes: float, device: torch.device, threads: int
+) -> None:
+    """Fine-tune a pruned model into a folder, unless that is done; if it was stopped, it goes on.
 
-    The text of the train and dev splits must have been answered.
+    smaller: its weights change. teacher: the model that it was pruned from, with the same subwords.
     """
-    start, history = place.folder / "before_training", folder / "train.jsonl"
+    history = out / "train.jsonl"
     if history.is_file():
         return
-    if not (start / WEIGHTS).is_file():
-        start.mkdir(exist_ok=True)
-        save_folder(load_model(folder), start, facts_of(folder), made_by())
+    out.mkdir(exist_ok=True)
+    write_tsv(out / HEADS, head_rows(smaller.shape), COLUMNS)
     job = Job(
         content={"training": TRAINING.model_dump(), "minutes": minutes},
-        text=read_training_text(place.bpe, place.text("dev", SIDES[1])),
-        model=folder,
+        text=text,
+        model=out,
         history=history,
         seed=1,
         save_every_seconds=SAVED_AFTER,
@@ -52,7 +54,5 @@ def fine_tune(place: Workplace, folder: Path, minutes: float, device: torch.devi
         processes=Processes(),
         provenance=made_by(seed=1, device=label_of(device), threads=threads, processes=1),
     )
-    model, teacher = load_model(start), load_model(place.baseline)
-    run_job(
-        job, model, TRAINING, LENGTH, start=folder.parent.name, updates_before=0, seconds=60 * minutes, teacher=teacher
-    )
+    model, start = smaller.model, smaller.place.name
+    run_job(job, model, TRAINING, LENGTH, start=start, updates_before=0, seconds=60 * minutes, teacher=teacher)

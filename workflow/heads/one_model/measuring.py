@@ -42,8 +42,8 @@ from heads.one_model.text import Text
 from heads.syntax.pharaoh import Lines
 from heads.syntax.tokenising import check_words, sentences_in
 from heads.text.batches import Batch, Pairs, measured_pairs
-from heads.text.encoding import Encodes
-from heads.text.vocabulary import Tokens, Vocabulary
+from heads.text.encoding import tokens_of
+from heads.text.vocabulary import Vocabulary
 from heads.translation.stream import Report
 from heads.translation.text_scores import tokeniser_of
 
@@ -238,8 +238,3 @@ def like_drawn(chosen: Sequence[Head], heads: Sequence[Head], seed: int) -> list
             left[head[0]] -= 1
             drawn.append(head)
     return drawn
-
-
-def tokens_of(lines: Sequence[str], vocabulary: Encodes) -> Tokens:
-    """A text in subwords, or its labels."""
-    return Tokens.of(*vocabulary.arrays(list(lines)))

@@ -1,21 +1,16 @@
 """Read the flags of `heads prune`, and report its result: lines, and a page of the heads, gates and every size."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
-
-import torch
 
 from heads.analysis.masking import vectors
 from heads.analysis.metrics import ACCURACY, COSINE, cosine_values
 from heads.analysis.speed import MEGABYTE
-from heads.base.files import read_lines
-from heads.base.names import AUTO, CHRF, DEFAULT_TOKENISER, METRIC_NAMES, SIDES, UNPRUNED
-from heads.base.runs import Run, run_of
+from heads.base.names import AUTO, CHRF, DEFAULT_TOKENISER, METRIC_NAMES, UNPRUNED
+from heads.base.runs import Run
 from heads.base.targets import CONTROL, Target
 from heads.explore.page import page
-from heads.interop.bundle import saved_bundle
 from heads.interop.families import of_one_width
 from heads.model.encoder import Encoder
 from heads.model.folder import load_model
@@ -25,13 +20,11 @@ from heads.one_model.costs import SPEED, Costs
 from heads.one_model.measuring import Measuring
 from heads.one_model.page import PARTS as PARTS_OF_HEADS
 from heads.one_model.page import content_of
-from heads.one_model.request import GATES, PruningRequest
-from heads.one_model.shrinking import Loss, heads_of, needs_control, run_of_target, smaller
+from heads.one_model.request import GATES
+from heads.one_model.shrinking import Shrinking, Shrunk
 from heads.one_model.smaller_vocabulary import vocabulary_line
 from heads.one_model.text import Text
-from heads.one_model.workplace import Workplace
 from heads.tables.reading import RunContent, RunFiles
-from heads.translation.stream import Report
 
 AGAINST = {
     **{metric: f"{name} against the original model's outputs" for metric, name in METRIC_NAMES.items()},
@@ -45,39 +38,37 @@ ON_PAGE = ("heads", "attention", "closing", "concrete")
 """The parts of the page."""
 
 
-def report_lines(
-    place: Workplace, request: PruningRequest, folder: Path, lost: Loss, weights: int, device: torch.device
-) -> Iterator[str]:
-    """The lines of the report on the smaller model of a run's folder: its loss, its size, and its speed.
+def report_lines(pruning: Shrinking, shrunk: Shrunk, weights: int) -> Iterator[str]:
+    """The lines of the report on the smaller model: its loss, its size, and its speed.
 
     weights: bytes of its weights in the format.
     """
-    heads = heads_of(place.baseline, request.scope)
-    sentences = len(read_lines(place.text("test", SIDES[0])))
-    same = "with all heads after the same training" if needs_control(place, request) else "for the whole model"
-    whole = f"{lost.control:.1f} {same}"
+    lost, model, whole = shrunk.lost, shrunk.model, pruning.whole
+    sentences = len(pruning.texts["test"].sentences)
+    same = "with all heads after the same training" if pruning.needs_control else "for the whole model"
     against = AGAINST[lost.metric]
     if lost.tokeniser not in (AUTO, DEFAULT_TOKENISER) and lost.metric != CHRF:
         against = against.replace(" against", f" ({lost.tokeniser}) against")
-    left, model = f"{lost.kept} of {heads} heads", load_model(folder).to(device)
+    left = f"{lost.kept} of {pruning.heads} heads"
     if units := [number for of_stack in model.shape.live_units.values() for number in of_stack]:
         left += f" and {sum(units) / len(units):,.0f} hidden units in an average layer"
     yield (
-        f"{left} are left. On {sentences} held-out sentences, by {against}, it has "
-        f"{lost.pruned:.1f}, and {whole}: {lost.change:+.2f} (95 % interval {lost.low:+.2f} to {lost.high:+.2f})."
+        f"{left} are left. On {sentences} held-out sentences, by {against}, it has {lost.pruned:.1f}, and "
+        f"{lost.control:.1f} {same}: {lost.change:+.2f} (95 % interval {lost.low:+.2f} to {lost.high:+.2f})."
     )
-    if zeros := units_of_zeros(model.shape, of_one_width(request.format, place.came_with)):
+    form = pruning.request.format
+    if zeros := units_of_zeros(model.shape, of_one_width(form, whole.came_with)):
         yield (
-            f"Its feed-forward layers differ in width, and those of the format {request.format} do not: {zeros:,} "
+            f"Its feed-forward layers differ in width, and those of the format {form} do not: {zeros:,} "
             "of their units are zeros there, which take room and time."
         )
-    costs = Costs(place, load_model(place.baseline).to(device), request, device)
-    if place.whole is not None:
-        yield vocabulary_line(place)
+    costs = Costs(whole, pruning.texts, pruning.request, pruning.device)
+    if whole is not costs.original:
+        yield vocabulary_line(whole, pruning.texts)
     whole_size = costs.original_bytes / MEGABYTE
     yield f"Its weights take {weights / MEGABYTE:.1f} MB, those of the whole model {whole_size:.1f}."
     for size in SPEED.batch_sizes:
-        ratio, low, high = costs.speeds({"smaller": model}, size)["smaller"]
+        ratio, low, high = costs.speeds({"smaller": model.model}, size)["smaller"]
         won = "no faster" if low <= 1 <= high else "slower" if high < 1 else "faster"
         at_once = "1 sentence" if size == 1 else f"{size} sentences"
         yield (
@@ -97,29 +88,26 @@ def page_beside(folder: Path) -> Path:
     return folder.with_name(f"{folder.name}.html")
 
 
-def pruned_page(
-    place: Workplace, name: str, request: PruningRequest, sizes: Sequence[int], device: torch.device, report: Report
-) -> str:
-    """The page of the model called `name`: its heads are measured, and every size that was tried is scored."""
-    text = Text(read_lines(place.text("test", SIDES[0]))[:SENTENCES], tokeniser=place.tokeniser, metric=place.metric)
-    measuring = Measuring(saved_bundle(place.baseline), text, device, report)
+def pruned_page(pruning: Shrinking, tried: Mapping[int, Path], name: str) -> str:
+    """The page of the model called `name`: its heads are measured, and every size that was tried is scored.
+
+    tried: the folder of the model with each number of heads.
+    """
+    texts, request, folder = pruning.texts, pruning.request, pruning.folder
+    text = Text(texts["test"].sentences[:SENTENCES], tokeniser=texts.tokeniser, metric=texts.metric)
+    measuring = Measuring(pruning.whole, text, pruning.device, pruning.report)
     measured = {**measuring.measure(), "train.jsonl": [{"update": 0, "updates": 0, "dev_loss": None}]}
     runs: list[RunFiles] = []
-    control: list[tuple[Target, int | None]] = [(CONTROL, None)] * needs_control(place, request)
+    control = [(CONTROL, CONTROL, folder.pruned(CONTROL))] * pruning.needs_control
+    sizes = [(request.target(kept), Target.of_choice("gates", kept), path) for kept, path in tried.items()]
     closing = request.by == GATES and request.gated == request.scope  # the page draws no gates on hidden units
-    for target, number in (*control, *((request.target(kept), kept) for kept in sizes)):
-        report(f"answers of the model: {target}")
-        pruned, gates = smaller(place, request.gated, target), run_of_target(place, "gates", request.gated, target)
-        made: dict[Path, dict[str, Any]] = {gates: {}} if closing else {}
-        made[pruned] = _answers(measuring, load_model(pruned))
-        runs += [(name, shown(run, request.scope, number), RunContent(content, run)) for run, content in made.items()]
+    for target, shown, pruned in (*control, *sizes):
+        pruning.report(f"answers of the model: {target}")
+        if closing:
+            runs.append((name, Run("gates", request.scope, shown, 1), RunContent({}, folder.with_gates(target))))
+        answers = _answers(measuring, load_model(pruned))
+        runs.append((name, Run("pruned", request.scope, shown, 1), RunContent(answers, pruned)))
     return page(content_of(name, measured, runs, ON_PAGE if closing else PARTS_OF_HEADS))
-
-
-def shown(folder: Path, scope: str, heads: int | None) -> Run:
-    """The run of a folder as one of a scope of heads, with so many of them; None: the control."""
-    target = CONTROL if heads is None else Target.of_choice("gates", heads)
-    return replace(run_of(folder)[1], scope=scope, target=target)
 
 
 def _answers(measured: Measuring, pruned: Encoder) -> dict[str, Any]:

@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 
 from heads.base.files import UserError
-from heads.base.names import FEEDFORWARDS, SCOPES, SPLITS
+from heads.base.names import FEEDFORWARDS, SCOPES
 from heads.base.targets import Target
 from heads.model.shape import ModelShape
-from heads.one_model.workplace import STUDIED
 from heads.pruning.closed_form import SHARES as SHARES_OF_UNITS
 from heads.pruning.closed_form import fewest_units
 
@@ -71,11 +70,6 @@ class PruningRequest:
     def options(self) -> dict[str, str]:
         """How its format is written."""
         return {"quantization": self.quantization} if self.format == "ctranslate2" else {}
-
-    @property
-    def read_first(self) -> tuple[str, ...]:
-        """The splits that have to be answered before heads are chosen."""
-        return SPLITS if self.by == GATES else (STUDIED, *SPLITS[1:])
 
     @property
     def kinds(self) -> tuple[str, ...]:

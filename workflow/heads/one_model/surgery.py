@@ -1,35 +1,34 @@
 """Prune one model in closed form on its own outputs for a text: heads go, and output maps are refitted, in one pass."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 import torch
 
-from heads.analysis.masking import evaluation_of, read_text
+from heads.analysis.masking import evaluation_of
 from heads.analysis.metrics import Metric
 from heads.analysis.speed import MEGABYTE
 from heads.base.files import UserError, write_tsv
-from heads.base.names import ATTENTIONS, FEEDFORWARDS, SIDES
+from heads.base.names import ATTENTIONS, FEEDFORWARDS
 from heads.base.provenance import made_by
 from heads.config.analyses import AblationSettings
+from heads.interop.bundle import Bundle
 from heads.interop.families import of_one_width
 from heads.model.encoder import Encoder
-from heads.model.folder import WEIGHTS, load_model, save_folder
+from heads.model.folder import WEIGHTS, save_folder
 from heads.model.head_removal import COLUMNS, head_rows
-from heads.model.shape import Place, facts_of
+from heads.model.shape import Place
+from heads.one_model.answered_text import STUDIED, AnsweredSplits
 from heads.one_model.answering import GREEDY, UNITS
 from heads.one_model.costs import Costs
 from heads.one_model.measuring import UNTRAINED
 from heads.one_model.request import PruningRequest, step_of, total_of_units
-from heads.one_model.workplace import STUDIED, Workplace
 from heads.pruning.closed_form import BATCH_TOKENS, Surgeon, gram_matrices, output_maps, rungs_of, without
 from heads.pruning.ladders import COMPARED, HeldOut, ladders_of
 from heads.pruning.rungs import Budget, Ladder, interpolated, picked
-from heads.text.batches import Pairs, measured_pairs
-from heads.text.vocabulary import Tokens
-from heads.translation.model_folder import VOCABULARIES
 from heads.translation.stream import Report
 
 SENTENCES, SUBWORDS = 1500, 30_000
@@ -46,11 +45,13 @@ TIMED = 4
 class Surgery:
     """One model, from which any number of heads of a scope, and of hidden units, can be taken."""
 
-    def __init__(self, place: Workplace, request: PruningRequest, device: torch.device, report: Report) -> None:
-        """report: called with what is being done. The text of the splits read first must have been answered."""
-        self.place, self.request, self.device, self.report = place, request, device, report
-        self.model = load_model(place.baseline).to(device)
-        self.costs = Costs(place, self.model, request, device)
+    def __init__(
+        self, whole: Bundle, texts: AnsweredSplits, request: PruningRequest, device: torch.device, report: Report
+    ) -> None:
+        """whole: the model, on the device. report: called with what is being done."""
+        self.whole, self.model, self.texts = whole, whole.model, texts
+        self.request, self.device, self.report = request, device, report
+        self.costs = Costs(whole, texts, request, device)
 
     def smaller(self, heads: int, out: Path) -> None:
         """Write the model with so many heads, if any may go, and of the size asked for, into a folder.
@@ -62,7 +63,7 @@ class Surgery:
         model = self.as_fast_as_asked(heads)
         out.mkdir(parents=True, exist_ok=True)
         write_tsv(out / "heads.tsv", head_rows(model.shape), COLUMNS)
-        save_folder(model, out, {**UNTRAINED, **facts_of(self.place.baseline)}, made_by())
+        save_folder(model, out, {**UNTRAINED, **self.whole.facts}, made_by())
 
     def as_fast_as_asked(self, heads: int) -> Encoder:
         """The model with so many heads and of the size asked for; if it is too slow when timed, a smaller one."""
@@ -148,13 +149,13 @@ class Surgery:
     @cached_property
     def together(self) -> list[list[Place]]:
         """Groups of feed-forward networks that have one width in the format, and equally many units now."""
-        together = of_one_width(self.request.format, self.place.came_with)
+        together = of_one_width(self.request.format, self.whole.came_with)
         groups = [[place for place in self.rungs if place[0] in stacks] for stacks in together]
         return [group for group in groups if len({max(self.rungs[place]) for place in group}) == 1]
 
     def sizes(self) -> Iterator[str]:
         """A line for each of some sizes: what it takes, and what is lost by it before any training."""
-        if self.place.whole is not None:
+        if self.whole is not self.costs.original:
             size, speed = self.costs.whole_bytes / MEGABYTE, self.costs.faster_already
             lost = self.lost({"": self.model})[""]
             yield f"all heads and units, fewer subwords: {size:.1f} MB, {speed:.2f} times as fast, {lost}"
@@ -180,38 +181,32 @@ class Surgery:
 
     def lost(self, models: Mapping[str, Encoder]) -> dict[str, str]:
         """What each model loses on some sentences of the dev split, in words."""
-        (whole, metric), found = self.scored(*self.costs.original), dict[str, str]()
+        (whole, metric), found = self.scored(self.costs.original), dict[str, str]()
         for name, model in models.items():
-            found[name] = f"{self.scored(self.place, model)[0] - whole:+.1f} {UNITS[metric.name]}"
+            score, _ = self.scored(replace(self.whole, model=model))
+            found[name] = f"{score - whole:+.1f} {UNITS[metric.name]}"
         return found
 
-    def scored(self, place: Workplace, model: Encoder) -> tuple[float, Metric]:
-        """The score of a model, which cuts texts as in `place`, on some sentences of the dev split."""
-        paths = place.tokens("dev", SIDES[0]), place.text("dev", SIDES[1]), place.bpe / VOCABULARIES[1]
-        text = read_text(*paths, self.place.tokeniser, self.place.metric)
-        answer, wanted, metric = evaluation_of(model, self.device, text, SEARCH)
+    def scored(self, model: Bundle) -> tuple[float, Metric]:
+        """The score of a model on some sentences of the dev split."""
+        answer, wanted, metric = evaluation_of(model.model, self.device, self.texts.encoded("dev", model), SEARCH)
         return metric.drawn(answer(None), wanted, 1)[0], metric
 
     @cached_property
     def surgeon(self) -> Surgeon:
         """The surgeon, once it has read the text."""
         self.report("reading the text once for the outputs of all heads and units")
-        pairs = self.pairs(STUDIED)
+        pairs = self.texts[STUDIED].pairs(self.whole)
         batches = (batch.to(self.device) for _, batch in pairs.first(SUBWORDS).in_order(BATCH_TOKENS))
         return Surgeon(self.model, output_maps(self.model, gram_matrices(self.model, batches, self.request.kinds)))
 
     @cached_property
     def ladders(self) -> dict[Place, Ladder]:
         """How far answers move with fewer heads, or some numbers of units, in one layer alone."""
-        surgeon, pairs = self.surgeon, self.pairs("dev")
+        surgeon, pairs = self.surgeon, self.texts["dev"].pairs(self.whole)
         self.report("comparing what each layer loses with fewer of them")
         asked = [batch.to(self.device) for _, batch in pairs.only(pairs.index[:ASKED]).in_order(COMPARED)]
         return ladders_of(surgeon, HeldOut(self.model, asked), rungs_of)
-
-    def pairs(self, split: str) -> Pairs:
-        """The text of a split with the model's answers."""
-        source, target = (Tokens(self.place.tokens(split, side)) for side in SIDES)
-        return measured_pairs(source, target, labelled=self.model.shape.encoder_only)
 
 
 def studied(sentences: Sequence[str]) -> list[str]:

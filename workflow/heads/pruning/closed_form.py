@@ -27,7 +27,7 @@ from heads.pruning.surgeon import OutputMap, order_of_removal, refitted
 from heads.text.batches import Batch
 
 Model = TypeVar("Model", bound=Encoder)
-Kept = Mapping[Place, Sequence[int]]
+KeptHeadsOrUnits = Mapping[Place, Sequence[int]]
 """The heads or units that sub-layers keep, by their places among those that are there; all others keep all."""
 BATCH_TOKENS = 2048
 """Source subwords of a text that are read at once."""
@@ -171,7 +171,7 @@ def rungs_of(what: OutputMap) -> list[int]:
 
 
 @contextmanager
-def doing_without(model: Encoder, maps: Mapping[Place, OutputMap], kept: Kept) -> Iterator[None]:
+def doing_without(model: Encoder, maps: Mapping[Place, OutputMap], kept: KeptHeadsOrUnits) -> Iterator[None]:
     """Let sub-layers do without all other heads or units while the context lasts, as in `without`."""
     kept = fewer(maps, kept)
     parts = parts_at(model, {kind for kind, _ in kept})
@@ -188,7 +188,7 @@ def doing_without(model: Encoder, maps: Mapping[Place, OutputMap], kept: Kept) -
             output.load_state_dict(before[place])
 
 
-def without(model: Model, maps: Mapping[Place, OutputMap], kept: Kept) -> Model:
+def without(model: Model, maps: Mapping[Place, OutputMap], kept: KeptHeadsOrUnits) -> Model:
     """A smaller model without all other heads or units of these sub-layers, whose output maps are refitted."""
     kept = fewer(maps, kept)
     stays: dict[str, list[list[bool]]] = {}
@@ -202,7 +202,7 @@ def without(model: Model, maps: Mapping[Place, OutputMap], kept: Kept) -> Model:
     return smaller
 
 
-def kept_by(open_heads: OpenHeads) -> Kept:
+def kept_by(open_heads: OpenHeads) -> KeptHeadsOrUnits:
     """The heads that a choice keeps in each layer."""
     return {
         (kind, layer): [head for head, stays in enumerate(of_layer) if stays]
@@ -212,7 +212,7 @@ def kept_by(open_heads: OpenHeads) -> Kept:
     }
 
 
-def fewer(maps: Mapping[Place, OutputMap], kept: Kept) -> Kept:
+def fewer(maps: Mapping[Place, OutputMap], kept: KeptHeadsOrUnits) -> KeptHeadsOrUnits:
     """Only those sub-layers that lose any; the others need not be refitted."""
     return {place: left for place, left in kept.items() if len(left) < maps[place].groups}
 

@@ -1,6 +1,6 @@
 """Encode text files as token files, with a vocabulary or labels."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache, partial
 from itertools import chain
 from pathlib import Path
@@ -17,11 +17,16 @@ from heads.base.files import UserError, atomic_path, open_text
 from heads.base.pool import in_order
 from heads.text.labels import LABELS, Labels
 from heads.text.stored import Stored, facts_of
-from heads.text.vocabulary import ID, OFFSET, Vocabulary, batched_lines
+from heads.text.vocabulary import ID, OFFSET, Tokens, Vocabulary, batched_lines
 from heads.text.wordpieces import BYTES, NAMES, WORD_PIECES, DescribedSubwords, WordPieces
 
 Encodes = Vocabulary | Labels
 """What maps lines to ids, read from the file `path`."""
+
+
+def tokens_of(lines: Sequence[str], vocabulary: Encodes) -> Tokens:
+    """A text in subwords, or its labels, in memory."""
+    return Tokens.of(*vocabulary.arrays(list(lines)))
 
 
 def encode_file(text: Path, vocabulary: Encodes, tokens: Path, workers: int = 1) -> None:

@@ -16,7 +16,7 @@ ROOM = 8
 """Number of further steps to make room for when keys and values are copied, which also drops unused ones."""
 
 
-class Kept:
+class SublayerCache:
     """What one sub-layer caches: nothing, unless a subclass says so."""
 
     of_source = False
@@ -26,7 +26,7 @@ class Kept:
         """Its tensors by name; none for an attention without heads."""
         return {}
 
-    def filled(self, tensors: Sequence[Tensor]) -> Kept:
+    def filled(self, tensors: Sequence[Tensor]) -> SublayerCache:
         """The same cache with other tensors, given in the order of `tensors`."""
         return self
 
@@ -41,7 +41,7 @@ class Kept:
 
 
 @dataclass
-class SelfAttentionCache(Kept):
+class SelfAttentionCache(SublayerCache):
     """Keys and values [B, H, R, E] of all tokens that a self-attention has seen.
 
     They stay where a step wrote them: all hypotheses of a sentence attend to the same ones, and each sees those of its
@@ -65,56 +65,56 @@ class SelfAttentionCache(Kept):
         return self.written.first(end)
 
     def tensors(self) -> dict[str, Tensor]:
-        """See `Kept`."""
+        """See `SublayerCache`."""
         return self.written.tensors()
 
-    def filled(self, tensors: Sequence[Tensor]) -> Kept:
-        """See `Kept`."""
+    def filled(self, tensors: Sequence[Tensor]) -> SublayerCache:
+        """See `SublayerCache`."""
         return SelfAttentionCache(KeyValues(*tensors)) if tensors else self
 
     def tidy(self, rows: Tensor, places: Tensor) -> None:
-        """See `Kept`."""
+        """See `SublayerCache`."""
         self.written = self.written.taken(rows, places)
 
 
 @dataclass
-class CrossAttentionCache(Kept):
+class CrossAttentionCache(SublayerCache):
     """Keys and values [B, H, S, E] of the encoder's states."""
 
     attended: KeyValues
     of_source = True
 
     def tensors(self) -> dict[str, Tensor]:
-        """See `Kept`."""
+        """See `SublayerCache`."""
         return self.attended.tensors()
 
-    def filled(self, tensors: Sequence[Tensor]) -> Kept:
-        """See `Kept`."""
+    def filled(self, tensors: Sequence[Tensor]) -> SublayerCache:
+        """See `SublayerCache`."""
         return CrossAttentionCache(KeyValues(*tensors)) if tensors else self
 
     def keep(self, rows: Tensor) -> None:
-        """See `Kept`."""
+        """See `SublayerCache`."""
         self.attended = self.attended.rows(rows)
 
 
 @dataclass
-class Recurrent(Kept):
+class Recurrent(SublayerCache):
     """The state [B, N, D] of a recurrent unit."""
 
     state: Tensor
 
     def tensors(self) -> dict[str, Tensor]:
-        """See `Kept`."""
+        """See `SublayerCache`."""
         return {"state": self.state}
 
-    def filled(self, tensors: Sequence[Tensor]) -> Kept:
-        """See `Kept`."""
+    def filled(self, tensors: Sequence[Tensor]) -> SublayerCache:
+        """See `SublayerCache`."""
         return Recurrent(*tensors)
 
     def reorder(self, parents: Tensor) -> None:
-        """See `Kept`."""
+        """See `SublayerCache`."""
         self.state = self.state.gather(1, parents[:, :, None].expand_as(self.state))
 
     def keep(self, rows: Tensor) -> None:
-        """See `Kept`."""
+        """See `SublayerCache`."""
         self.state = self.state[rows]

@@ -1,0 +1,172 @@
+"""The text that a model is pruned on: its splits, and the model's own outputs or labels for them."""
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import chain
+from pathlib import Path
+
+import torch
+
+from heads.analysis.masking import EncodedText
+from heads.base.files import UserError, read_lines, write_lines
+from heads.base.names import AUTO, BLEU, SPLITS
+from heads.interop.bundle import Bundle, open_translator
+from heads.one_model.answering import answered_by
+from heads.one_model.reading import TOO_LONG, unreadable
+from heads.one_model.text import Text
+from heads.text.batches import Pairs, measured_pairs
+from heads.text.encoding import tokens_of
+from heads.text.vocabulary import Tokens, Vocabulary
+from heads.training.training_text import TrainingText
+from heads.translation.distilled import distinct, write_distilled
+from heads.translation.stream import Report
+from heads.translation.text_scores import tokeniser_of
+
+STUDIED = "studied"
+"""The split of the sentences that are read in closed form; they are some of those to train on."""
+MOST_HELD_OUT = 1000
+"""The most sentences to hold out from training; otherwise it is a tenth."""
+LEAST = 50
+"""The fewest distinct sentences that are enough to measure on."""
+
+
+@dataclass(frozen=True, slots=True)
+class AnsweredText:
+    """Sentences or examples, and a model's output or label for each."""
+
+    sentences: list[str]
+    answers: list[str]
+
+    def tokens(self, model: Bundle) -> tuple[Tokens, Tokens]:
+        """Both sides in the subwords of a model, which may have fewer than the one that answered."""
+        return tokens_of(self.sentences, model.source), tokens_of(self.answers, model.target)
+
+    def pairs(self, model: Bundle) -> Pairs:
+        """Both sides as pairs to measure a model on."""
+        return measured_pairs(*self.tokens(model), labelled=model.shape.encoder_only)
+
+
+class AnsweredSplits:
+    """The splits of a text with a model's answers: each is answered when it is first needed, and kept in a folder."""
+
+    def __init__(
+        self,
+        model: Bundle,
+        splits: Mapping[str, list[str]],
+        folder: Path,
+        device: torch.device,
+        report: Report,
+        tokeniser: str = AUTO,
+        metric: str = BLEU,
+    ) -> None:
+        """model: on the device. splits: sentences by name. tokeniser, metric: of text, as in `text_metric`."""
+        self.model, self.splits, self.folder, self.device, self.report = model, splits, folder, device, report
+        self.asked_tokeniser, self.metric = tokeniser, metric
+        self.known: dict[str, AnsweredText] = {}
+
+    def __getitem__(self, split: str) -> AnsweredText:
+        if split not in self.known:
+            self.known[split] = self._answered(split)
+        return self.known[split]
+
+    @cached_property
+    def tokeniser(self) -> str:
+        """The tokeniser of the metric: by the answers to held-out sentences, which are the references."""
+        if self.model.shape.encoder_only:
+            return self.asked_tokeniser
+        held_out = [line for split in SPLITS[1:] for line in self[split].answers]
+        return tokeniser_of(held_out, self.asked_tokeniser)
+
+    def encoded(self, split: str, model: Bundle) -> EncodedText:
+        """A split in a model's subwords, with the answers as references."""
+        text = self[split]
+        source = tokens_of(text.sentences, model.source)
+        return EncodedText(source, text.answers, model.target, self.tokeniser, self.metric)
+
+    def for_training(self, model: Bundle) -> TrainingText:
+        """The text to train a model on."""
+        train, dev = (self[split].tokens(model) for split in ("train", "dev"))
+        return TrainingText(train, dev, self["dev"].answers, model.target)
+
+    def written_ids(self, split: str) -> set[int]:
+        """The target subwords that the model wrote for a split."""
+        return {*chain.from_iterable(map(json.loads, read_lines(self._ids(split))))}
+
+    def _answered(self, split: str) -> AnsweredText:
+        """A split with its answers, made unless an earlier attempt did; what is studied may be a part of train."""
+        sentences, answers = (self.folder / f"{split}.{side}.txt" for side in ("sentences", "answers"))
+        if split == STUDIED and (self.folder / "train.answers.txt").is_file():
+            known = dict(zip(self["train"].sentences, self["train"].answers, strict=True))
+            lines = [line for line in self.splits[split] if line in known]
+            return AnsweredText(lines, [known[line] for line in lines])
+        if not answers.is_file():
+            self.folder.mkdir(exist_ok=True)
+            if self.model.shape.encoder_only:
+                self._label(self.splits[split], sentences, answers)
+            else:
+                self._translate(split, sentences, answers)
+        return AnsweredText(read_lines(sentences), read_lines(answers))
+
+    def _translate(self, split: str, sentences: Path, answers: Path) -> None:
+        translator = open_translator(
+            self.model, self.device, beam=1, length_penalty=0.0, batch_tokens=3000, max_subwords=200
+        )
+        noting = NotedIds(translator.target, self._ids(split))
+        translator = replace(translator, target=noting)  # type: ignore[arg-type]
+        write_distilled(self.splits[split], translator, sentences, answers, self.report)
+
+    def _label(self, examples: list[str], sentences: Path, answers: Path) -> None:
+        tokens = tokens_of(examples, self.model.source)
+        write_lines(sentences, examples)
+        write_lines(answers, answered_by(self.model.model, tokens, self.model.target, self.device))
+
+    def _ids(self, split: str) -> Path:
+        """The file of the target ids that the model wrote for a split, one list for each batch."""
+        return self.folder / f"{split}.written_ids.jsonl"
+
+
+@dataclass(frozen=True, slots=True)
+class NotedIds:
+    """A vocabulary that notes in a file which ids it decodes, so that they are known even after an interruption."""
+
+    vocabulary: Vocabulary
+    notes: Path
+
+    def decode(self, ids: Iterable[Sequence[int]]) -> list[str]:
+        """Plain text of each sequence of ids."""
+        sequences = [[int(number) for number in sequence] for sequence in ids]
+        with self.notes.open("a", encoding="utf-8") as stream:
+            stream.write(f"{json.dumps(sorted({*chain.from_iterable(sequences)}))}\n")
+        return self.vocabulary.decode(sequences)
+
+
+def splits_for(model: Bundle, lines: Sequence[str], most: int, report: Report) -> dict[str, list[str]]:
+    """The `splits_of` the first `most` distinct sentences of a text; those too long for the model are counted."""
+    source, shape = model.source, model.shape
+    clean, limits = distinct(lines, source, pairs=shape.encoder_only)
+    chosen = clean[:most]
+    reasons = unreadable(chosen, source, shape, Text.max_subwords)
+    if long := reasons.count(TOO_LONG):
+        left_out = TOO_LONG.format(most=Text.max_subwords)
+        report(f"{long} of {len(chosen)} sentences are left out: {long} {left_out}.")
+    return splits_of([line for line, reason in zip(chosen, reasons, strict=True) if not reason], limits)
+
+
+def splits_of(sentences: Sequence[str], limits: str) -> dict[str, list[str]]:
+    """Split `distinct` sentences: a tenth is held out, half to choose the size and half to report on.
+
+    Raises UserError with their limits if there are too few.
+    """
+    if len(sentences) < LEAST:
+        raise UserError(f"The text has {len(sentences)} distinct sentences of {limits}: give at least {LEAST}.")
+    half = min(MOST_HELD_OUT, len(sentences) // 10) // 2
+    parts = (sentences[2 * half :], sentences[:half], sentences[half : 2 * half])
+    return {split: [*part] for split, part in zip(SPLITS, parts, strict=True)}
+
+
+def fingerprint_of(splits: Mapping[str, list[str]]) -> str:
+    """A digest that distinguishes one text from another."""
+    return hashlib.sha256(json.dumps(splits).encode()).hexdigest()
