@@ -7,7 +7,6 @@ from the papers and the design, not from the rules. If you add a rule or a flag,
 import json
 import re
 import shlex
-from argparse import ArgumentParser
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatch
@@ -36,6 +35,7 @@ from expected_commands import (
 from checkouts import TINY, checkout, configuration, snakemake
 from heads.base.files import read_yaml, write_text
 from heads.base.names import UNIT_SCOPES
+from heads.cli._signature import parser_of
 from heads.config.checks import FOLDERS
 from heads.config.settings import merged, resolve, stage_settings
 from heads.tables.catalogue import FIGURES, TABLES, Made
@@ -293,9 +293,7 @@ def test_every_command_is_one_that_its_stage_takes(jobs: list[Job], planned: Pat
     downloads = [job for job in jobs_in(done.stdout) if job.rule == "fetch"]
     assert downloads and {"fetch", "distilled"} <= {job.rule for job in (*downloads, *jobs)}
     for job in (*downloads, *jobs):
-        parser = ArgumentParser()
-        import_module(f"heads.cli.{job.stage}").add_arguments(parser)
-        parser.parse_args(job.words[1:])
+        parser_of(import_module(f"heads.cli.{job.stage}").run, job.stage, "").parse_args(job.words[1:])
 
 
 def test_every_file_that_a_command_is_told_is_an_input_or_output_of_its_rule(jobs: list[Job]) -> None:
