@@ -243,86 +243,47 @@ def test_rule_files_fit_a_sitting_and_the_first_one_only_leads_on() -> None:
     assert lines == ['include: "workflow/Snakefile"', 'workflow.default_target = "all"']
 
 
-def test_every_stage_with_settings_has_its_command_and_every_command_its_two_functions() -> None:
+def test_every_stage_with_settings_has_its_command_and_every_command_its_function() -> None:
     commands = {module.removeprefix("cli."): path for module, path in MODULES.items() if module.startswith("cli.")}
     commands = {name: path for name, path in commands.items() if not name.startswith("_")}
     assert set(STAGE_SECTIONS) <= set(commands)
     for name, path in commands.items():
         tree = ast.parse(path.read_text(encoding="utf-8"))
-        functions = {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
-        assert {"add_arguments", "run"} <= functions, name
+        assert "run" in {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}, name
 
 
-def put_into_flags(tree: ast.AST) -> Iterator[str]:
-    """Every place where the parsed flags are changed, under whatever name."""
-    names = {"arguments"}
-    for node in ast.walk(tree):
-        if isinstance(node, ast.arg) and node.annotation and "Namespace" in ast.unparse(node.annotation):
-            names.add(node.arg)
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load) and ast.unparse(node.value) in names:
-            yield ast.unparse(node)
-        # These are not used to read flags either, so none can be written this way.
-        if isinstance(node, ast.Call) and ast.unparse(node.func) in (
-            "setattr",
-            "delattr",
-            "vars",
-            "object.__setattr__",
-        ):
-            yield from (ast.unparse(node) for one in node.args[:1] if ast.unparse(one) in names)
-        if isinstance(node, ast.Attribute) and node.attr == "__dict__" and ast.unparse(node.value) in names:
-            yield ast.unparse(node)
+OF_FLAGS = {"__main__", "cli._signature", "cli._flags", "cli.translate", "interop.translate_onnx"}
+"""What knows of argparse: the command, those who parse a flag, and a script that runs without this package."""
 
 
-COMMANDS = {"__main__", "interop.translate_onnx"}
-"""Outside cli: the command itself, and a script that is exported with a model and runs without this package."""
-
-
-def test_flags_are_known_to_commands_alone_and_nobody_puts_anything_into_them() -> None:
-    bad = """
-def run(flags: argparse.Namespace):
-    flags.device = 1
-    arguments.device, other = 1, 2
-    del arguments.seed
-    arguments.threads += 1
-    setattr(flags, "seed", 1)
-    vars(arguments)["seed"] = 1
-    flags.__dict__["seed"] = 1
-    self.device = flags.device = arguments.device
-    vars(record)["event"]
-"""
-    assert len(list(put_into_flags(ast.parse(bad)))) == 8
-    wrong = []
-    for module, path in MODULES.items():
-        text = path.read_text(encoding="utf-8")
-        wrong += [f"{module}: {found}" for found in put_into_flags(ast.parse(text))]
-        if room(module) != "cli" and module not in COMMANDS and re.search(r"\bargparse\b|\bNamespace\b", text):
-            wrong.append(f"{module} knows of flags: give it plain values")
-    assert not wrong
+def test_flags_are_known_to_commands_alone() -> None:
+    wrong = {module for module, path in MODULES.items() if "argparse" in path.read_text(encoding="utf-8")} - OF_FLAGS
+    assert not wrong, f"{wrong} know of flags: give them plain values"
 
 
 SHARED_BY_COMMANDS = {
-    "cli._flags": r"add_\w+_arguments?|languages_of|settings_of|tokeniser_named",
+    "cli._flags": r"named_path|compared_corpus|tokeniser_named|pair",
     "cli._job": "job_of",
 }
-"""What commands share: flags, and the job that the flags of a training describe together."""
+"""What commands share: values of flags, and the job that the flags of a training describe together."""
 
 
-def test_a_command_is_its_flags_and_one_function_that_opens_calls_and_writes() -> None:
+def test_a_command_is_one_function_that_opens_calls_and_writes_and_groups_of_its_flags() -> None:
     wrong = []
     for module, path in MODULES.items():
-        if not module.startswith("cli.") or module == "cli.__init__":
+        if not module.startswith("cli.") or module in ("cli.__init__", "cli._signature"):
             continue
         text = path.read_text(encoding="utf-8")
         tree = ast.parse(text)
-        functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
-        inner = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.ClassDef | ast.Lambda)]
-        if len(inner) > len(functions):
-            wrong.append(f"{module} has more than functions at its top")
+        functions = {node.name: node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
+        for node in ast.walk(tree):
+            group = "dataclass(frozen=True, kw_only=True)" in map(ast.unparse, getattr(node, "decorator_list", ()))
+            if isinstance(node, ast.Lambda) or (isinstance(node, ast.ClassDef) and not group):
+                wrong.append(f"{module} has more than one function and groups of flags: {ast.unparse(node)[:80]}")
         for name, node in functions.items():
-            lines = (node.end_lineno or 0) - node.lineno + 1
-            shared = re.fullmatch(SHARED_BY_COMMANDS.get(module, "add_arguments"), name)
-            of_a_flag = f"type={name}," in text and lines <= 8
+            lines = (node.end_lineno or 0) - node.body[0].lineno + 1
+            shared = re.fullmatch(SHARED_BY_COMMANDS.get(module, ""), name)
+            of_a_flag = f'"type": {name}' in text and lines <= 8
             if not (shared or of_a_flag or (name == "run" and lines <= 30)):
                 wrong.append(f"{module}.{name}, {lines} lines: put it into the room where it belongs")
     assert not wrong

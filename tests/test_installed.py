@@ -82,8 +82,8 @@ def test_a_package_that_was_not_installed_is_one_sentence_with_what_to_install(
 def test_so_is_one_that_only_one_way_to_choose_heads_needs(installed: Path) -> None:
     code = "import sys; sys.modules['pulp'] = None; import heads.cli.selection as stage, heads.__main__ as m; "
     code += "from heads.pruning.selection import keep_optimal; "
-    code += "stage.run = lambda _: keep_optimal({('enc_self', 0, 0): 1.0}, 1, {}); "
-    code += "sys.exit(m.main(['selection', '--settings', '{}', '--baseline', 'x', '--out', 'y']))"
+    code += "stage.run = lambda: keep_optimal({('enc_self', 0, 0): 1.0}, 1, {}); "
+    code += "sys.exit(m.main(['selection']))"
     done = run(installed, [sys.executable, "-c", code])
     assert (done.returncode, done.stderr) == (1, "error: pulp is not installed: pip install 'heads[training]'\n")
 

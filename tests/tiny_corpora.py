@@ -1,6 +1,5 @@
 """Corpora of a few lines in files, as entries of `corpora:`, and what is built or refused of them."""
 
-import argparse
 import gzip
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -64,5 +63,5 @@ def refused(given: Entry, out: Path, words: str) -> None:
 
 def write_trees(given: Entry, split: str, out: Path) -> Path:
     """Write the trees of a split by the command to `out`, beside the text as built; downloads are one folder above."""
-    trees_command.run(argparse.Namespace(settings=given, split=split, downloads=out.parents[1], out=out))
+    trees_command.run(given, split, downloads=out.parents[1], out=out)
     return out

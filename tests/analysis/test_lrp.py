@@ -1,8 +1,8 @@
 """LRP rules for single operations against explicit matrices and loops, and the table of relevances."""
 
-import argparse
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,6 +18,7 @@ from heads.analysis.lrp.steps import HeadRelevance, head_relevance
 from heads.base.files import UserError, read_tsv, read_yaml, write_text
 from heads.base.names import ATTENTIONS
 from heads.cli import lrp as command
+from heads.cli._flags import Measure
 from heads.config.analyses import LRP_RULES, LrpSettings
 from heads.model.folder import save_folder
 from heads.model.transformer import Transformer
@@ -273,10 +274,10 @@ def run_command(folder: Path, model: Transformer, pairs: Sequence[tuple[Tensor, 
     for side, ids in zip(("source", "target"), zip(*pairs, strict=True), strict=True):
         offsets = np.cumsum([0, *(len(one) for one in ids)])
         save_file({"ids": torch.cat(ids).int().numpy(), "offsets": offsets}, folder / f"{side}.safetensors")
-    names = {"model": "model", "out": "lrp.tsv", "conservation": "kept.tsv"}
-    names |= {side: f"{side}.safetensors" for side in ("source", "target")}
-    paths = {flag: folder / name for flag, name in names.items()}
-    command.run(argparse.Namespace(**paths, settings=read_yaml(folder / "lrp.yaml"), device="cpu", threads=1))
+    names = {"model": "model", "out": "lrp.tsv"} | {side: f"{side}.safetensors" for side in ("source", "target")}
+    paths: dict[str, Any] = {flag: folder / name for flag, name in names.items()}
+    measure = Measure(**paths, settings=read_yaml(folder / "lrp.yaml"), device="cpu")
+    command.run(measure, conservation=folder / "kept.tsv")
 
 
 def random_pairs(lengths: Sequence[tuple[int, int]]) -> list[tuple[Tensor, Tensor]]:

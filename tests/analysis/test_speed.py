@@ -1,6 +1,5 @@
 """Speed with a fake clock: which model is timed when, and what is computed from the seconds."""
 
-import argparse
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -27,6 +26,7 @@ from heads.analysis.speed import (
 from heads.base.files import UserError, read_tsv, write_text
 from heads.base.provenance import recorded
 from heads.cli import speed as command
+from heads.cli._signature import parser_of
 from heads.config.analyses import SpeedSettings
 from heads.model.folder import load_folder
 from heads.model.transformer import Transformer
@@ -202,9 +202,7 @@ def test_the_cpu_is_timed_always_and_a_gpu_as_well_where_there_is_one(
     monkeypatch.setattr(torch.cuda, "is_available", lambda: has_gpu)
     monkeypatch.setattr(torch.cuda, "get_device_name", lambda device: "of some make")
     monkeypatch.setattr(heads.training.devices, "pick", lambda name, threads: torch.device(name))
-    parser = argparse.ArgumentParser()
-    command.add_arguments(parser)
-    given = parser.parse_args(WORDS)
+    given = parser_of(command.run, "heads", "").parse_args(WORDS)
     devices = pick_each(given.device, given.threads)
     assert [device.type for device in devices] == ["cpu", "cuda"][: 1 + has_gpu]
     assert label_of(*devices) == "cpu" + ", cuda of some make" * has_gpu

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from heads.base.files import UserError
-from heads.base.outputs import DECLARED, FILE, FOLDER, NEW_FOLDER, Output, check_outputs
+from heads.base.outputs import FILE, FOLDER, NEW_FOLDER, Output, check_outputs
 
 PAGE = Output("--output", FILE, lambda path: path.with_suffix(".tsv"))
 
@@ -16,7 +16,7 @@ PAGE = Output("--output", FILE, lambda path: path.with_suffix(".tsv"))
 def wrong(given: dict[str, object], **outputs: Output) -> str:
     """What is wrong about the outputs; empty if nothing is."""
     try:
-        check_outputs({**given, DECLARED: outputs})
+        check_outputs(given, outputs)
     except UserError as error:
         return str(error)
     return ""
@@ -99,14 +99,14 @@ TRIAL = """
 import os, resource, sys
 from pathlib import Path
 from heads.base.files import UserError
-from heads.base.outputs import DECLARED, FILE, Output, check_outputs
+from heads.base.outputs import FILE, Output, check_outputs
 what, path = sys.argv[1:]
 if what == "full":
     resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))
 elif os.getuid() == 0:
     os.setuid(65534)
 try:
-    check_outputs({"out": Path(path), DECLARED: {"out": Output("-o", FILE)}})
+    check_outputs({"out": Path(path)}, {"out": Output("-o", FILE)})
 except UserError as error:
     print(error, end="")
 """

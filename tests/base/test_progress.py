@@ -10,7 +10,6 @@ import subprocess
 import sys
 import threading
 import time
-from argparse import Namespace
 from logging import LogRecord, makeLogRecord
 from pathlib import Path
 from types import SimpleNamespace
@@ -327,7 +326,7 @@ def test_the_updates_of_an_experiment_are_timed_before_snakemake_begins(
     told: list[str | None] = []
     monkeypatch.setattr(module, "follow", lambda words: told.append(os.environ.pop(module.PACE, None)))
     for name in ("narrow", "wide"):
-        run(Namespace(expect=name, needs_gpu=False, alone=2, cores="3", snakemake=[]))
+        run(expect=name, alone=2, cores="3")
     narrow, wide = (list(map(float, (told[call] or "").split())) for call in (0, 1))
     assert narrow[2] == wide[2] == 3
     assert 0 < 2 * narrow[0] < wide[0] < 60 and narrow[1] > 0
@@ -350,7 +349,7 @@ def test_a_run_is_snakemake_with_its_report_then_the_table(
     pruning_table(results)
     asked: list[list[str]] = []
     monkeypatch.setattr(module, "follow", asked.append)
-    run(Namespace(expect=None, needs_gpu=False, alone=1, cores="5", snakemake=["--config", "run=[demo]"]))
+    run(["--config", "run=[demo]"], cores="5")
     report = ["--report", str(results / "report.html"), "--report-after-run"]
     paced = ["--logger", "heads", "--max-jobs-per-timespan", "1000/5s"]
     assert asked == [[*paced, *report, "--cores", "5", "--config", "run=[demo]"]]

@@ -9,6 +9,7 @@ import torch
 import torch.nn.functional as F
 
 from few_heads import FIRST_WORD, KNOWN
+from heads.__main__ import main
 from heads.analysis.attention_maps import encoder_on_words
 from heads.base.files import read_json, read_tsv, write_lines
 from heads.model.head_removal import prune
@@ -134,6 +135,18 @@ def test_without_links_heads_are_held_against_the_best_aligner_among_them(known:
     assert len(rows) == 18
     assert all(row["linked_by"][:3] != f"{row['layer']}.{row['head']}" and row["information"] for row in rows.values())
     assert len({row["linked_by"] for row in rows.values()}) == 2
+
+
+def test_links_count_words_so_that_both_texts_in_words_have_to_be_given(
+    known: Known, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    told = {f"--{side}": known.text("dev", side) for side in LETTERS}
+    told |= {f"--{side}-bpe": known.bpe / f"{side}.model" for side in LETTERS}
+    told |= {"--settings": settings(tmp_path / "s.yaml", alignment_heads={}), "--model": known.baseline}
+    told |= {"--links": tmp_path / "links", "--source-words": told["--source"], "--out": tmp_path / "out.tsv"}
+    assert main(["cross_attention_roles", *(str(word) for flag in told.items() for word in flag)]) == 1
+    said = "links counts words: give both texts with spaces between them as --source-words and --target-words.\n"
+    assert capsys.readouterr().err == f"error: {tmp_path}/{said}"
 
 
 @pytest.mark.parametrize("sentences", [0, 4])

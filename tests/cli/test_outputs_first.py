@@ -7,7 +7,7 @@ import pytest
 
 from heads import cli
 from heads.__main__ import command, main
-from heads.base.outputs import DECLARED
+from heads.cli._signature import outputs_of
 
 COMMANDS = sorted(one.name for one in pkgutil.iter_modules(cli.__path__) if not one.name.startswith("_"))
 WRITING_NOTHING = {"translate", "progress"}
@@ -16,14 +16,14 @@ WRITING_NOTHING = {"translate", "progress"}
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_each_flag_that_names_something_to_write_is_known_as_an_output(name: str) -> None:
-    _, parser = command(name, "heads")
+    module, parser = command(name, "heads")
     writing = {
         action.dest
         for action in parser._actions
         if any(word in str(action.help) for word in ("to write", "to keep it in")) or action.dest.startswith("out")
     }
     # The form or the split of what is written is not an output itself.
-    assert {*(parser.get_default(DECLARED) or ())} == writing - {"format", "split"}
+    assert {*outputs_of(module.run)} == writing - {"format", "split"}
     assert writing or name in WRITING_NOTHING
 
 

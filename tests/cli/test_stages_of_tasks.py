@@ -10,13 +10,14 @@ import pytest
 from every_task import METRIC, World, write_world
 from heads.__main__ import FOR_PEOPLE, command, main
 from heads.base.files import read_tsv
-from heads.base.names import CLASSIFICATION, EMBEDDING, HEAD, TRANSLATION
+from heads.base.names import CLASSIFICATION, EMBEDDING, HEAD, SIDES, TRANSLATION
+from heads.cli._signature import Stage, flags_of, outputs_of
 from heads.config.settings import stage_settings
 from heads.model.folder import WEIGHTS, load_model
 from test_house import MODULES
 
 TASKS = (TRANSLATION, CLASSIFICATION, EMBEDDING)
-READ = ("model", "start-model", "unpruned", "baseline")
+READ = ("model", "start_model", "unpruned", "baseline")
 """Flags that name the folder of a model."""
 OTHER_MODELS = ("bpe", "parser", "parser_model", "imported")
 """Stages with such a flag for a vocabulary, for Stanza's models, or that import a model of others: those have tests."""
@@ -36,10 +37,13 @@ def stages() -> list[str]:
     """The stages that read a model or train one."""
     commands = {name.removeprefix("cli.") for name in MODULES if name.startswith("cli.")}
     own = sorted(name for name in commands - {*FOR_PEOPLE, *OTHER_MODELS} if not name.startswith("_"))
-    flags = {
-        name: {word for action in command(name, "heads")[1]._actions for word in action.option_strings} for name in own
-    }
-    return [name for name in own if {f"--{flag}" for flag in READ} & flags[name]]
+    return [name for name in own if {*READ} & {flag.name for flag in flags_of(run_of(name))}]
+
+
+def run_of(stage: str) -> Stage:
+    """The function of a stage."""
+    found: Stage = command(stage, "heads")[0].run
+    return found
 
 
 @pytest.fixture(scope="module")
@@ -47,106 +51,58 @@ def worlds(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, World]:
     return {task: write_world(tmp_path_factory.mktemp(task), task) for task in TASKS}
 
 
-def flags_of(stage: str, world: World, data: World, out: Path) -> dict[str, Any]:
-    """What a stage is told to do with the model of `world` and the text of `data`."""
-
-    def sides(split: str, prefix: str = "") -> dict[str, Path]:
-        return {f"{prefix}{side}": data.tokens(split, side) for side in ("source", "target")}
-
-    def texts(split: str) -> dict[str, Path]:
-        return {side: data.text(split, side) for side in ("source", "target")}
-
-    model = {"model": world.model, "device": "cpu"}
-    bpe = {f"{side}-bpe": data.bpe(side) for side in ("source", "target")}
-    measured = {**model, **sides("dev"), "out": out / "out.tsv"}
-    masked = {
-        **model,
-        "source": data.tokens("test", "source"),
-        "references": data.text("test", "target"),
-        "target-bpe": data.bpe("target"),
+def told(stage: str, world: World, data: World, out: Path) -> dict[str, Any]:
+    """What a stage is told to do with the model of `world` and the text of `data`: all that it has to be told."""
+    own, outputs = own_of(world, data).get(stage, {}), outputs_of(run_of(stage))
+    given = [flag for flag in flags_of(run_of(stage)) if flag.keywords.get("required") or flag.name in (*own, "device")]
+    values: dict[str, Any] = {
+        **dict.fromkeys(READ, world.model),
+        **{f"{side}_bpe": data.bpe(side) for side in SIDES},
+        **{f"{split}_{side}": data.tokens(split, side) for split in ("train", "dev") for side in SIDES},
+        **{"data": data.bpe("source").parent, "checkpoints": world.model / "checkpoints"},
+        **{"seed": 1, "scope": "all", "device": "cpu"},
+        **own,
     }
-    trained = {
-        "data": data.bpe("source").parent,
-        "references": data.text("dev", "target"),
-        "seed": 1,
-        "model": out / "model",
-        "history": out / "train.jsonl",
-        "device": "cpu",
-    }
-    gated = {"scope": "all", "target": "lam-1", "heads": out / "heads.tsv", "gates-log": out / "gates.jsonl"}
-    heads = {"heads": world.gates / "heads.tsv"}
-    looked = {**model, "source-bpe": data.bpe("source"), "train-source": data.tokens("train", "source")}
-    looked |= {"text": data.text("dev", "source"), "out": out / "out.tsv"}
-    linked = {f"{side}-words": data.text("dev", side) for side in ("source", "target")}
-    linked |= {"links": data.folder / "links.txt", "out": out / "out.tsv"}
-    course = {"checkpoints": world.model / "checkpoints"}
-    dev = {"dev-source": data.tokens("dev", "source"), "dev-references": data.text("dev", "target")}
-    table = {"importance": "importance.tsv", "ablation-dev": "ablation.dev.tsv", "ablation-test": "ablation.tsv"}
-    alone = ("masked", "masked-dev", "alone", "alone-dev", "layers")
-    told: dict[str, dict[str, Any]] = {
-        "baseline": {**trained, "checkpoints": out / "checkpoints"},
-        "gates": {**trained, **gated, "start-model": world.model},
-        "penalty_gates": {**trained, **gated, "unpruned": world.model},
-        "scratch": {**trained, **heads, "unpruned": world.model},
-        "selected": {**trained, **heads, "start-model": world.model},
-        "pruned": {
-            "start-model": world.gates,
-            "gates": world.gates / "heads.tsv",
-            "model": out / "model",
-            "heads": out / "heads.tsv",
-        },
-        "score": {**masked, "translations": out / "t.txt", "bleu": out / "bleu.json"},
-        "classified": {**masked, "predictions": out / "p.txt", "accuracy": out / "accuracy.json"},
-        "confidence": measured,
-        "importance": measured,
-        "causal": measured,
-        "lrp": {**measured, "conservation": out / "conservation.tsv"},
-        "surgeon": {**measured, **sides("train", "train-"), "grams": out / "grams.safetensors"},
-        "roles": {**looked, "coverage": out / "coverage.tsv", "positions": out / "positions.tsv"},
-        "dynamics": {**looked, **course, **sides("dev")},
-        "maps": {
-            **model,
-            **bpe,
-            "sentences": data.text("dev", "source"),
-            "labels": data.text("dev", "target"),
-            "out": out / "maps.json",
-        },
-        "alignment_heads": {**model, **bpe, **texts("dev"), **linked},
-        "cross_attention_roles": {**model, **bpe, **texts("dev"), **linked},
-        "ablation": {**masked, **dev, **{name: out / f"{name}.tsv" for name in alone}},
-        "ablation_out_of_domain": {**masked, "masked": out / "out.tsv"},
-        "masking_curve": {**masked, **{n: world.model / f for n, f in table.items()}, "out": out / "out.tsv"},
-        "checkpoints": {**masked, **course, **sides("dev", "dev-"), **sides("train", "train-"), "out": out / "out.tsv"},
-        "masked": {**masked, "selection": world.model / "selection.tsv", "out": out / "out.tsv"},
-        "speed": {
-            "baseline": world.model,
-            "runs": world.pruned,
-            "source": data.tokens("test", "source"),
-            "device": "cpu",
-            "out": out / "out.tsv",
-        },
-        "selection": {"baseline": world.model, "targets": "confidence-2", "out": out / "out.tsv"},
-        "compared": {
-            "baseline": world.model,
-            "runs": world.pruned,
-            "references": data.text("test", "target"),
-            "out": out / "out.tsv",
-        },
-        "distilled": {
-            **model,
-            "sentences": 2,
-            "text": data.text("train", "source"),
-            "source": out / "source.txt",
-            "target": out / "target.txt",
-        },
-    }
-    assert stage in told, f"{stage} is new: say above what it reads"
-    settings = stage_settings(data.experiment, SETTINGS_OF.get(stage, stage)) if stage not in BARE else None
-    return {**told[stage], **({} if settings is None else {"settings": json.dumps(settings)})}
+    for flag in given:
+        if flag.name == "settings":
+            values["settings"] = json.dumps(stage_settings(data.experiment, SETTINGS_OF.get(stage, stage)))
+        if flag.name in outputs:
+            values[flag.name] = out / f"{flag.name}{'.tsv' if 'table' in flag.keywords['help'] else ''}"
+        assert flag.name in values, f"{stage} is new, or has a new flag: say in own_of what --{flag.name} is"
+    return {flag.name.replace("_", "-"): values[flag.name] for flag in given}
 
 
-BARE = ("pruned", "distilled")
-"""Stages without settings."""
+def own_of(world: World, data: World) -> dict[str, dict[str, Any]]:
+    """By stage, what the names of its flags do not say."""
+    dev = {side: data.tokens("dev", side) for side in SIDES}
+    answered = {"source": data.tokens("test", "source"), "references": data.text("test", "target")}
+    trained = {"references": data.text("dev", "target")}
+    gated, left = {**trained, "target": "lam-1"}, {**trained, "heads": world.gates / "heads.tsv"}
+    looked = {"text": data.text("dev", "source")}
+    linked = {f"{side}{words}": data.text("dev", side) for side in SIDES for words in ("", "_words")}
+    linked["links"] = data.folder / "links.txt"
+    table = {"importance": "importance.tsv", "ablation_dev": "ablation.dev.tsv", "ablation_test": "ablation.tsv"}
+    return {
+        "baseline": trained,
+        **dict.fromkeys(("gates", "penalty_gates"), gated),
+        **dict.fromkeys(("scratch", "selected"), left),
+        "pruned": {"start_model": world.gates, "gates": world.gates / "heads.tsv"},
+        **dict.fromkeys(("score", "classified", "ablation_out_of_domain", "checkpoints"), answered),
+        **dict.fromkeys(("confidence", "importance", "causal", "lrp", "surgeon"), dev),
+        "roles": looked,
+        "dynamics": {**looked, **dev},
+        "maps": {"sentences": data.text("dev", "source"), "labels": data.text("dev", "target")},
+        **dict.fromkeys(("alignment_heads", "cross_attention_roles"), linked),
+        "ablation": {**answered, "dev_references": data.text("dev", "target")},
+        "masking_curve": {**answered, **{name: world.model / file for name, file in table.items()}},
+        "masked": {**answered, "selection": world.model / "selection.tsv"},
+        "speed": {"runs": world.pruned, "source": data.tokens("test", "source")},
+        "selection": {"targets": "confidence-2"},
+        "compared": {"runs": world.pruned, "references": data.text("test", "target")},
+        "distilled": {"sentences": 2, "text": data.text("train", "source")},
+    }
+
+
 SETTINGS_OF = {"ablation_out_of_domain": "ablation", "cross_attention_roles": "alignment_heads"}
 """Stages with the settings of another one."""
 
@@ -168,7 +124,7 @@ def test_a_stage_works_with_a_model_of_every_task_or_refuses_it_in_one_sentence(
     worlds: Mapping[str, World], tmp_path: Path, capsys: pytest.CaptureFixture[str], stage: str, task: str
 ) -> None:
     world = worlds[task]
-    status = done(stage, flags_of(stage, world, world, tmp_path))
+    status = done(stage, told(stage, world, world, tmp_path))
     said = capsys.readouterr().err
     if task in REFUSED.get(stage, ()):
         assert status == 1 and said.startswith("error: ") and said.count("\n") == 1
@@ -212,7 +168,7 @@ def test_answers_of_another_kind_than_the_models_are_refused_in_one_sentence(
     task: str,
     other: str,
 ) -> None:
-    assert done(stage, flags_of(stage, worlds[task], worlds[other], tmp_path)) == 1
+    assert done(stage, told(stage, worlds[task], worlds[other], tmp_path)) == 1
     *_, last = capsys.readouterr().err.splitlines()
     assert last.startswith("error: ")
     assert not written(tmp_path)

@@ -1,6 +1,5 @@
 """Every command that runs a model does on a GPU, here the stand-in, what it does on the CPU."""
 
-from argparse import ArgumentParser
 from collections.abc import Callable
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from experiments import WORDS, Place, write_place
 from heads import cli
 from heads.__main__ import FOR_PEOPLE, command
 from heads.base.files import write_text
+from heads.cli import _signature as signature
 from heads.config.trainings import ParserSettings
 from known_experiment import command as call
 from slow_ones import slow_but
@@ -87,14 +87,13 @@ def test_a_command_writes_what_it_writes_on_the_cpu(
 
 def flags_of(name: str) -> set[str]:
     """The flags of a command, with underscores."""
-    parser: ArgumentParser = command(name, "heads")[1]
-    return {action.dest for action in parser._actions if action.option_strings}
+    return {flag.name for flag in signature.flags_of(command(name, "heads")[0].run) if flag.words != [flag.name]}
 
 
 def test_no_command_that_runs_a_model_is_left_out() -> None:
     """Every command that works on a device speaks of it: `tests/test_house.py` has that it tells which it was."""
-    files = [path for path in Path(cli.__path__[0]).glob("[a-z]*.py") if "device" in path.read_text(encoding="utf-8")]
-    assert {path.stem for path in files if "device" in flags_of(path.stem)} == {*FLAGS} | BY_STANZA
+    names = [path.stem for path in Path(cli.__path__[0]).glob("[a-z]*.py")]
+    assert {name for name in names if "device" in flags_of(name)} == {*FLAGS} | BY_STANZA
     assert {case.command for case in CASES.values()} == {*FLAGS}
 
 

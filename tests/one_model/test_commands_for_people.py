@@ -50,8 +50,8 @@ ENDLESS = """
 import sys
 from heads.__main__ import main
 from heads.cli import keep
-keep.run = lambda given: print("words\\n" * 10**6)
-sys.exit(main(["keep", "--experiment", "a"]))
+keep.run = lambda: print("words\\n" * 10**6)
+sys.exit(main(["keep"]))
 """
 
 

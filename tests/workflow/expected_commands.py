@@ -1,6 +1,7 @@
-"""The flags that the workflow must pass to every command, and the runs that every table and figure reads.
+"""What the workflow must tell every command, and the runs that every table and figure reads.
 
-Written by hand from the papers and the design, not from the rules. If you add a rule or a flag, add a line here.
+Written by hand from the papers and the design, not from the rules. If you add a rule, add a line to COMMANDS; of a flag
+only what its name does not say.
 """
 
 from collections.abc import Mapping
@@ -16,71 +17,54 @@ GATES, PRUNED, SCRATCH, SELECTED, PENALTY_GATES, PENALTY_SCRATCH = (
 )
 TABLE, FIGURE = "results/tables/table_{name}.tsv", "results/figures/{experiment}/{name}"
 GRAMS = f"{BASELINE}/grams.safetensors"
-CHOSEN_HEADS = {"heads": "{chosen_heads}", "grams": "{grams}"}
 NUMBER, ELSEWHERE = "a number", "told by another test"
 
-BPES = {f"{side}-bpe": f"{BPE}/{side}.model" for side in SIDES}
-OF_TEXT = {"settings": ELSEWHERE, "downloads": "results/downloads"}
+BY_NAME = {
+    # What a flag is told in every command that has it, unless COMMANDS says otherwise; folder: that of the first flag.
+    **{name: f"{{{name}}}" for name in ("seed", "scope", "split", "name", "language")},
+    **dict.fromkeys(("threads", "processes"), NUMBER),
+    **{f"{side}-bpe": f"{BPE}/{side}.model" for side in SIDES},
+    **{f"{split}-{side}": f"{BPE}/{split}.{side}.safetensors" for split in ("train", "dev") for side in SIDES},
+    "settings": f"{SETTINGS}{{rule}}",
+    "data": BPE,
+    "downloads": "results/downloads",
+    "model": "{folder}",
+    "heads": "{folder}/heads.tsv",
+    "gates-log": "{folder}/gates.jsonl",
+    "baseline": BASELINE,
+    "start-model": BASELINE,
+    "unpruned": BASELINE,
+    "checkpoints": f"{BASELINE}/checkpoints",
+}
+OF_CORPUS = {"settings": ELSEWHERE}
 DEV = {side: f"{BPE}/dev.{side}.safetensors" for side in SIDES}
 DEV_TEXT = {side: f"{CORPUS}/dev.{side}.txt" for side in SIDES}
-TEST = {
-    "source": f"{BPE}/test.source.safetensors",
-    "references": f"{CORPUS}/test.target.txt",
-    "target-bpe": f"{BPE}/target.model",
+TEST = {"source": f"{BPE}/test.source.safetensors", "references": f"{CORPUS}/test.target.txt"}
+WHILE_TRAINING = {"references": f"{CORPUS}/dev.target.txt"}
+TWO_CORPORA = {
+    "experiments": "results/tiny results/far",
+    "corpora": "results/corpora/tiny results/corpora/grounds",
 }
 
-
-def training(stage: str, folder: str) -> dict[str, str]:
-    """The flags of every training: subwords and dev references of its experiment, its own seed, its outputs."""
-    told = {"settings": f"{SETTINGS}{stage}", "data": BPE, "references": f"{CORPUS}/dev.target.txt"}
-    numbers = {"seed": "{seed}", "threads": NUMBER, "processes": NUMBER}
-    return {"history": f"{folder}/train.jsonl", **told, **numbers, "model": folder}
-
-
-def gated(stage: str, folder: str) -> dict[str, str]:
-    """The flags of every training with gates."""
-    gates = {"scope": "{scope}", "target": "{target}", "gates-log": f"{folder}/gates.jsonl"}
-    return {**training(stage, folder), **gates, "heads": f"{folder}/heads.tsv"}
-
-
-def pruned(folder: str, gates: str) -> dict[str, str]:
-    """The flags that remove the heads whose gates closed in a training."""
-    return {"heads": f"{folder}/heads.tsv", "start-model": gates, "gates": f"{gates}/heads.tsv", "model": folder}
-
-
-def measured(stage: str, folder: str, out: str, settings: str = "") -> dict[str, str]:
-    """The flags of every measure of a trained model, except for its data."""
-    told = {"out": f"{folder}/{out}", "settings": f"{SETTINGS}{settings or stage}", "threads": NUMBER}
-    return {**told, "model": folder}
-
-
 COMMANDS: dict[str, Mapping[str, str]] = {
-    # By rule, every flag of its command. The first is a file whose path shows which run the command belongs to; its
+    # By rule, what names do not say. The first flag is a file whose path shows which run the command belongs to; its
     # parts are filled into all the others.
     "fetch": {"out": "results/downloads/{file}", "url": ELSEWHERE, "sha256": ELSEWHERE},
     "import_model": {"output": "results/models/{model}", "": "marian"},
     "distilled": {
-        "target": "results/distilled/{part}.target.txt",
-        "source": "results/distilled/{part}.source.txt",
-        "model": "results/models/marian",
-        "text": "texts/unwritten",
-        "sentences": "5",
-        "after": "2",
-        "threads": NUMBER,
+        **{side: f"results/distilled/{{part}}.{side}.txt" for side in SIDES},
+        **{"model": "results/models/marian", "text": "texts/unwritten", "sentences": "5", "after": "2"},
     },
-    "corpus": {"out-folder": CORPUS, **OF_TEXT, "threads": NUMBER},
-    "out_of_domain": {"out-folder": CORPUS, **OF_TEXT},
-    "trees": {"out": f"{CORPUS}/{{split}}.conllu", **OF_TEXT, "split": "{split}"},
+    "corpus": {"out-folder": CORPUS, **OF_CORPUS},
+    "out_of_domain": {"out-folder": CORPUS, **OF_CORPUS},
+    "trees": {"out": f"{CORPUS}/{{split}}.conllu", **OF_CORPUS},
     "alignment": {
-        "links": f"{CORPUS}/{{split}}.alignment.txt",
+        **{"links": f"{CORPUS}/{{split}}.alignment.txt", **OF_CORPUS},
         **{side: f"{CORPUS}/{{split}}.{side}.txt" for side in SIDES},
         **{f"{side}-words": f"{CORPUS}/{{split}}.{side}.words.txt" for side in SIDES},
-        **OF_TEXT,
-        "split": "{split}",
     },
     "bpe": {
         "model": f"{BPE}/source.model {BPE}/target.model",
-        "settings": f"{SETTINGS}bpe",
         "side": "source target",
         "text": f"{CORPUS}/train.source.txt {CORPUS}/train.target.txt",
     },
@@ -88,211 +72,97 @@ COMMANDS: dict[str, Mapping[str, str]] = {
         "tokens": f"{BPE}/{{split}}.source.safetensors {BPE}/{{split}}.target.safetensors",
         "text": f"{CORPUS}/{{split}}.source.txt {CORPUS}/{{split}}.target.txt",
         "bpe": f"{BPE}/source.model {BPE}/target.model",
-        "threads": NUMBER,
     },
-    "imported_bpe": {"out-folder": BPE, "settings": f"{SETTINGS}imported_bpe"},
-    "imported": {**training("imported", BASELINE), "checkpoints": f"{BASELINE}/checkpoints"},
-    "baseline": {**training("baseline", BASELINE), "checkpoints": f"{BASELINE}/checkpoints"},
-    "gates": {**gated("gates", GATES), "start-model": BASELINE},
-    "pruned": pruned(PRUNED, GATES),
-    "scratch": {**training("scratch", SCRATCH), "unpruned": BASELINE, "heads": f"{PRUNED}/heads.tsv"},
-    "selected": {**training("selected", SELECTED), "start-model": BASELINE, **CHOSEN_HEADS},
-    "penalty_gates": {**gated("penalty_gates", PENALTY_GATES), "unpruned": BASELINE},
-    "penalty_scratch": pruned(PENALTY_SCRATCH, PENALTY_GATES),
+    "imported_bpe": {"out-folder": BPE},
+    "imported": {"history": f"{BASELINE}/train.jsonl", **WHILE_TRAINING},
+    "baseline": {"history": f"{BASELINE}/train.jsonl", **WHILE_TRAINING},
+    "gates": {"history": f"{GATES}/train.jsonl", "target": "{target}", **WHILE_TRAINING},
+    "pruned": {"heads": f"{PRUNED}/heads.tsv", "start-model": GATES, "gates": f"{GATES}/heads.tsv"},
+    "scratch": {"history": f"{SCRATCH}/train.jsonl", "heads": f"{PRUNED}/heads.tsv", **WHILE_TRAINING},
+    "selected": {
+        **{"history": f"{SELECTED}/train.jsonl", "heads": "{chosen_heads}", "grams": "{grams}"},
+        **WHILE_TRAINING,
+    },
+    "penalty_gates": {"history": f"{PENALTY_GATES}/train.jsonl", "target": "{target}", **WHILE_TRAINING},
+    "penalty_scratch": {
+        **{"heads": f"{PENALTY_SCRATCH}/heads.tsv", "start-model": PENALTY_GATES},
+        **{"gates": f"{PENALTY_GATES}/heads.tsv"},
+    },
     "score": {
-        "bleu": f"{RUN}/bleu.json",
-        "translations": f"{RUN}/translations.txt",
-        "statistics": f"{RUN}/bleu_statistics.tsv",
-        "settings": f"{SETTINGS}score",
-        "text": f"{CORPUS}/test.source.txt",
-        "against": "{against}",
-        "model": RUN,
+        **{"bleu": f"{RUN}/bleu.json", "translations": f"{RUN}/translations.txt"},
+        **{"statistics": f"{RUN}/bleu_statistics.tsv", "text": f"{CORPUS}/test.source.txt", "against": "{against}"},
         **TEST,
-        "threads": NUMBER,
     },
-    "classified": {
-        "accuracy": f"{RUN}/accuracy.json",
-        "predictions": f"{RUN}/predictions.txt",
-        "settings": f"{SETTINGS}classified",
-        "model": RUN,
-        **TEST,
-        "threads": NUMBER,
-    },
-    "confidence": {**measured("confidence", RUN, "confidence.tsv"), **DEV},
-    "lrp": {**measured("lrp", RUN, "lrp.tsv"), **DEV, "conservation": f"{RUN}/lrp_conservation.tsv"},
-    "importance": {**measured("importance", RUN, "importance.tsv"), **DEV},
-    "causal": {**measured("causal", RUN, "causal.tsv"), **DEV},
+    "classified": {"accuracy": f"{RUN}/accuracy.json", "predictions": f"{RUN}/predictions.txt", **TEST},
+    "confidence": {"out": f"{RUN}/confidence.tsv", **DEV},
+    "lrp": {"out": f"{RUN}/lrp.tsv", **DEV, "conservation": f"{RUN}/lrp_conservation.tsv"},
+    "importance": {"out": f"{RUN}/importance.tsv", **DEV},
+    "causal": {"out": f"{RUN}/causal.tsv", **DEV},
     "roles": {
-        **measured("roles", RUN, "roles.tsv"),
-        "source-bpe": f"{BPE}/source.model",
-        "train-source": f"{BPE}/train.source.safetensors",
-        "trees": "{trees}",
-        "text": "{untreed}",
-        "coverage": f"{RUN}/coverage.tsv",
-        "positions": f"{RUN}/positions.tsv",
+        **{"out": f"{RUN}/roles.tsv", "coverage": f"{RUN}/coverage.tsv", "positions": f"{RUN}/positions.tsv"},
+        **{"trees": "{trees}", "text": "{untreed}"},
     },
     "alignment_heads": {
-        **measured("alignment_heads", RUN, "alignment_heads.tsv"),
-        **BPES,
-        **DEV_TEXT,
+        **{"out": f"{RUN}/alignment_heads.tsv", "links": f"{CORPUS}/dev.alignment.txt", **DEV_TEXT},
         **{f"{side}-words": f"{CORPUS}/dev.{side}.words.txt" for side in SIDES},
-        "links": f"{CORPUS}/dev.alignment.txt",
     },
     "cross_attention_roles": {
-        **measured("cross_attention_roles", RUN, "cross_attention_roles.tsv"),
-        "settings": f"{SETTINGS}alignment_heads",
-        **BPES,
-        **DEV_TEXT,
-        **{f"{side}-words": f"{{{side}_words}}" for side in SIDES},
-        "links": "{links}",
+        **{"out": f"{RUN}/cross_attention_roles.tsv", "settings": f"{SETTINGS}alignment_heads", **DEV_TEXT},
+        **{"source-words": "{source_words}", "target-words": "{target_words}", "links": "{links}"},
     },
     "maps": {
-        **measured("maps", RUN, "maps.json"),
-        **BPES,
-        "sentences": "{shown}",
-        "labels": "{shown_labels}",
-        "trees": "{shown_trees}",
+        **{"out": f"{RUN}/maps.json", "sentences": "{shown}", "labels": "{shown_labels}", "trees": "{shown_trees}"},
     },
     "ablation": {
-        "masked": f"{RUN}/ablation.tsv",
-        "masked-dev": f"{RUN}/ablation.dev.tsv",
-        "alone": f"{RUN}/alone.tsv",
-        "alone-dev": f"{RUN}/alone.dev.tsv",
-        "layers": f"{RUN}/layers_to_one.tsv",
-        "settings": f"{SETTINGS}ablation",
-        "model": RUN,
-        **TEST,
-        "dev-source": f"{BPE}/dev.source.safetensors",
-        "dev-references": f"{CORPUS}/dev.target.txt",
-        "threads": NUMBER,
+        **{"masked": f"{RUN}/ablation.tsv", "masked-dev": f"{RUN}/ablation.dev.tsv", "alone": f"{RUN}/alone.tsv"},
+        **{"alone-dev": f"{RUN}/alone.dev.tsv", "layers": f"{RUN}/layers_to_one.tsv"},
+        **{**TEST, "dev-references": f"{CORPUS}/dev.target.txt"},
     },
     "ablation_out_of_domain": {
-        "masked": f"{RUN}/ablation.out_of_domain.tsv",
-        "settings": f"{SETTINGS}ablation",
-        "model": RUN,
-        "source": f"{BPE}/out_of_domain.source.safetensors",
-        "references": f"{CORPUS}/out_of_domain.target.txt",
-        "target-bpe": f"{BPE}/target.model",
-        "threads": NUMBER,
+        **{"masked": f"{RUN}/ablation.out_of_domain.tsv", "settings": f"{SETTINGS}ablation"},
+        **{"source": f"{BPE}/out_of_domain.source.safetensors", "references": f"{CORPUS}/out_of_domain.target.txt"},
     },
     "masking_curve": {
-        **measured("masking_curve", RUN, "masking_curve.tsv"),
-        **TEST,
-        "importance": f"{RUN}/importance.tsv",
-        "ablation-dev": f"{RUN}/ablation.dev.tsv",
-        "ablation-test": f"{RUN}/ablation.tsv",
+        **{"out": f"{RUN}/masking_curve.tsv", **TEST, "importance": f"{RUN}/importance.tsv"},
+        **{"ablation-dev": f"{RUN}/ablation.dev.tsv", "ablation-test": f"{RUN}/ablation.tsv"},
     },
-    "checkpoints": {
-        **measured("checkpoints", BASELINE, "checkpoints.tsv"),
-        **TEST,
-        **{f"{split}-{side}": f"{BPE}/{split}.{side}.safetensors" for split in ("train", "dev") for side in SIDES},
-        "checkpoints": f"{BASELINE}/checkpoints",
-    },
-    "dynamics": {
-        **measured("dynamics", BASELINE, "dynamics.tsv"),
-        "source-bpe": f"{BPE}/source.model",
-        "trees": "{trees}",
-        "text": "{untreed}",
-        "train-source": f"{BPE}/train.source.safetensors",
-        **DEV,
-        "checkpoints": f"{BASELINE}/checkpoints",
-    },
-    "speed": {
-        "out": f"{BASELINE}/speed.tsv",
-        "settings": f"{SETTINGS}speed",
-        "baseline": BASELINE,
-        "runs": "{timed}",
-        "source": f"{BPE}/test.source.safetensors",
-        "threads": NUMBER,
-    },
-    "selection": {
-        "out": f"{BASELINE}/selection.tsv",
-        "settings": f"{SETTINGS}selection",
-        "baseline": BASELINE,
-        "targets": "{choices}",
-    },
+    "checkpoints": {"out": f"{BASELINE}/checkpoints.tsv", **TEST},
+    "dynamics": {"out": f"{BASELINE}/dynamics.tsv", "trees": "{trees}", "text": "{untreed}", **DEV},
+    "speed": {"out": f"{BASELINE}/speed.tsv", "runs": "{timed}", "source": f"{BPE}/test.source.safetensors"},
+    "selection": {"out": f"{BASELINE}/selection.tsv", "targets": "{choices}"},
     "selection_of_choice": {
-        "out": f"{SELECTED}/heads.tsv",
-        "settings": f"{SETTINGS}selection",
-        "baseline": BASELINE,
-        "targets": "{target}",
+        **{"out": f"{SELECTED}/heads.tsv", "settings": f"{SETTINGS}selection", "targets": "{target}"},
     },
     "masked": {
-        **measured("masked", BASELINE, "masked.tsv"),
-        **TEST,
-        "selection": f"{BASELINE}/selection.tsv",
-        "grams": "{grams}",
+        **{"out": f"{BASELINE}/masked.tsv", **TEST, "selection": f"{BASELINE}/selection.tsv", "grams": "{grams}"},
     },
-    "surgeon": {
-        **measured("surgeon", BASELINE, "surgeon.tsv"),
-        **DEV,
-        **{f"train-{side}": f"{BPE}/train.{side}.safetensors" for side in SIDES},
-        "grams": GRAMS,
-    },
+    "surgeon": {"out": f"{BASELINE}/surgeon.tsv", **DEV, "grams": GRAMS},
     "compared": {
-        "out": f"{BASELINE}/compared.tsv",
-        "settings": f"{SETTINGS}compared",
-        "baseline": BASELINE,
-        "runs": "{compared}",
-        "references": f"{CORPUS}/test.target.txt",
+        **{"out": f"{BASELINE}/compared.tsv", "runs": "{compared}", "references": f"{CORPUS}/test.target.txt"},
     },
     "parser_model": {
-        "model": f"{OF}/parser/model",
-        "settings": f"{SETTINGS}parser",
-        "trees": f"{CORPUS}/train.conllu",
-        "language": "{language}",
-        "threads": NUMBER,
+        **{"model": f"{OF}/parser/model", "settings": f"{SETTINGS}parser", "trees": f"{CORPUS}/train.conllu"},
     },
     "parser": {
-        "parsed": f"{OF}/parser/{{parsed}}.conllu",
-        "model": f"{OF}/parser/model",
-        "language": "{language}",
-        "trees": "{parsed_trees}",
-        "text": "{parsed_text}",
-        "threads": NUMBER,
+        **{"parsed": f"{OF}/parser/{{parsed}}.conllu", "model": f"{OF}/parser/model"},
+        **{"trees": "{parsed_trees}", "text": "{parsed_text}"},
     },
-    "table": {"out": TABLE, "name": "{name}", "runs": "{tabled}"},
-    "table_corpus": {
-        "out": TABLE,
-        "name": "corpus",
-        "experiments": "results/tiny results/far",
-        "corpora": "results/corpora/tiny results/corpora/grounds",
-    },
-    "table_parser": {
-        "out": TABLE,
-        "name": "parser",
-        "experiments": "results/tiny results/far",
-        "corpora": "results/corpora/tiny results/corpora/grounds",
-    },
-    "figure": {
-        "out-pdf": f"{FIGURE}.pdf",
-        "out-png": f"{FIGURE}.png",
-        "name": "{name}",
-        "runs": "{drawn}",
-        "gates": "{drawn_by}",
-    },
+    "table": {"out": TABLE, "runs": "{tabled}"},
+    "table_corpus": {"out": TABLE, "name": "corpus", **TWO_CORPORA},
+    "table_parser": {"out": TABLE, "name": "parser", **TWO_CORPORA},
+    "figure": {"out-pdf": f"{FIGURE}.pdf", "out-png": f"{FIGURE}.png", "runs": "{drawn}", "gates": "{drawn_by}"},
     "figure_across": {
-        "out-pdf": "results/figures/{name}.pdf",
-        "out-png": "results/figures/{name}.png",
-        "name": "{name}",
-        "runs": "{tabled}",
+        **{"out-pdf": "results/figures/{name}.pdf", "out-png": "results/figures/{name}.png", "runs": "{tabled}"},
     },
     "figure_animated": {
-        "out-pdf": f"{FIGURE}.pdf",
-        "out-png": f"{FIGURE}.png",
-        "out-gif": f"{FIGURE}.gif",
-        "name": "{name}",
-        "runs": "{drawn}",
+        **{"out-pdf": f"{FIGURE}.pdf", "out-png": f"{FIGURE}.png", "out-gif": f"{FIGURE}.gif", "runs": "{drawn}"},
     },
     "explore": {
-        "out": "results/{name}.html",
-        "runs": "{tabled}",
+        **{"out": "results/{name}.html", "runs": "{tabled}", "gates": ELSEWHERE, "figures": ELSEWHERE},
         "tables": " ".join(
             f"results/tables/table_{name}.tsv"
             for name in ("measures", "michel_table1", "pruning", "selection", "claims", "scoreboard")
         ),
-        "gates": ELSEWHERE,
-        "figures": ELSEWHERE,
     },
 }
 

@@ -15,6 +15,7 @@ from heads import cli
 from heads.base.files import UserError
 from heads.base.outputs import check_outputs
 from heads.base.provenance import record
+from heads.cli._signature import called, outputs_of, parser_of
 
 GROUPS = {
     "look": ("inspect",),
@@ -77,10 +78,10 @@ def run(words: list[str]) -> int:
     parser.add_argument("stage", choices=stages, metavar="COMMAND", help="COMMAND --help shows its flags")
     stage = parser.parse_args(words[:1]).stage
     module, own = command(stage, program)
-    given = own.parse_args(words[1:])
-    check_outputs(vars(given))
+    given = vars(own.parse_args(words[1:]))
+    check_outputs(given, outputs_of(module.run))
     try:
-        device = module.run(given)
+        device = called(module.run, given)
         sys.stdout.flush()
     except BrokenPipeError:
         if stage not in FOR_PEOPLE:
@@ -89,7 +90,7 @@ def run(words: list[str]) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     if stage not in FOR_PEOPLE:
-        had = {name: getattr(given, name, None) for name in ("seed", "threads", "processes")}
+        had = {name: given.get(name) for name in ("seed", "threads", "processes")}
         print(record(device=device, **had), file=sys.stderr)
     return 0
 
@@ -97,10 +98,7 @@ def run(words: list[str]) -> int:
 def command(stage: str, program: str) -> tuple[ModuleType, argparse.ArgumentParser]:
     """The module of a command, and the parser of its flags."""
     module = imported(stage)
-    plain = argparse.RawDescriptionHelpFormatter
-    parser = argparse.ArgumentParser(prog=f"{program} {stage}", description=module.__doc__, formatter_class=plain)
-    module.add_arguments(parser)
-    return module, parser
+    return module, parser_of(module.run, f"{program} {stage}", str(module.__doc__))
 
 
 def _commands(groups: Mapping[str, Sequence[str]]) -> str:

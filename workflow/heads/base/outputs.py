@@ -13,8 +13,6 @@ from heads.base.files import NO_ROOM, NODE, UserError
 FILE, FOLDER, NEW_FOLDER = "file", "folder", "new folder"
 """What an output is: a file that may be replaced, a folder that may exist, or one that must not."""
 PROBE_BYTES = 4096
-DECLARED = "outputs"
-"""The name under which a command's parsed flags have the `Output` of each flag that names one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,17 +26,16 @@ class Output:
     """From the path of an output to that of a file that is written with it."""
 
 
-def check_outputs(given: Mapping[str, Any]) -> None:
+def check_outputs(given: Mapping[str, Any], outputs: Mapping[str, Output]) -> None:
     """Raise UserError if an output cannot be written, is asked for twice, or would replace an input.
 
-    given: the values of a command's flags by name, with the `Output` of each flag that names one under DECLARED; all
-    other paths among them are inputs, and so is a model given by its path.
+    given: the values of a command's flags by name; all paths among them but `outputs` are inputs, and so is a model
+    given by its path.
     """
-    declared: Mapping[str, Output] = given.get(DECLARED, {})
-    inputs = [path for name, value in given.items() if name not in declared for path in _paths(value)]
+    inputs = [path for name, value in given.items() if name not in outputs for path in _paths(value)]
     inputs += [Path(given["model"])] if isinstance(given.get("model"), str) else []
     places: dict[Path, str] = {}
-    for name, output in declared.items():
+    for name, output in outputs.items():
         paths = [*_paths(given[name])]
         also = [output.beside(path) for path in paths if output.beside and path.name]
         for path, kind in (*((path, output.kind) for path in paths), *((path, FILE) for path in also)):

@@ -1,8 +1,10 @@
-"""Flags that several commands share."""
+"""Flags that several stages share, alone and in groups; a group is a dataclass, which stands for its fields."""
 
-import argparse
-from collections.abc import Callable
+from argparse import ArgumentTypeError
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated, Any
 
 from heads.base.files import settings_given
 from heads.base.names import (
@@ -17,218 +19,175 @@ from heads.base.names import (
     TOKENIZE,
     WMT,
 )
-from heads.base.outputs import DECLARED, FILE, FOLDER, Output
-from heads.config.settings import Section, section
-
-
-def add_path_argument(parser: argparse.ArgumentParser, name: str, what: str, nargs: str | None = None) -> None:
-    """Declare a required flag that names a file or folder; with nargs "+" one or more. With "?" it is optional."""
-    parser.add_argument(name, type=Path, nargs=nargs, required=nargs != "?", help=what)
-
-
-def add_output_argument(
-    parser: argparse.ArgumentParser,
-    *names: str,
-    what: str,
-    kind: str = FILE,
-    nargs: str | None = None,
-    default: Path | None = None,
-    required: bool = True,
-    beside: Callable[[Path], Path] | None = None,
-) -> None:
-    """Declare a flag that names a file or folder to write, which is checked before the work begins.
-
-    kind, beside: as in `heads.base.outputs.Output`.
-    """
-    flag = parser.add_argument(*names, type=Path, nargs=nargs, default=default, required=required, help=what)
-    declared = {**(parser.get_default(DECLARED) or {}), flag.dest: Output(names[-1], kind, beside)}
-    parser.set_defaults(**{DECLARED: declared})
-
-
-def add_settings_argument(parser: argparse.ArgumentParser, what: str = "settings of the stage") -> None:
-    """Declare `--settings`, for commands that the workflow calls with settings; its value is already parsed."""
-    parser.add_argument(
-        "--settings", type=settings_given, required=True, metavar="JSON|FILE", help=f"{what}, as JSON or a YAML file"
-    )
-
-
-def add_quantization_argument(parser: argparse.ArgumentParser) -> None:
-    """Declare `--quantization`, for commands that write CTranslate2's format."""
-    what = "number format of weights, for ctranslate2"
-    parser.add_argument("--quantization", choices=QUANTIZATIONS, default=QUANTIZATIONS[0], help=what)
-
-
-def settings_of(arguments: argparse.Namespace, kind: type[Section], name: str) -> Section:
-    """One section of the settings that `add_settings_argument` declares; raise UserError if one is wrong."""
-    return section(kind, arguments.settings[name])
-
-
-def tokeniser_named(arguments: argparse.Namespace) -> str:
-    """The tokeniser that the settings name for BLEU, or AUTO; those written by hand may name none."""
-    return str(arguments.settings.get(TOKENIZE, AUTO))
-
-
-def add_tokeniser_argument(parser: argparse.ArgumentParser) -> None:
-    """Declare `--tokenize`, for commands that people call and that compute BLEU."""
-    parser.add_argument(
-        f"--{TOKENIZE}",
-        choices=TOKENISERS,
-        default=AUTO,
-        help="sacrebleu's tokeniser for BLEU and ROUGE-L; auto: that for the references' script, such as zh or 13a",
-    )
-
-
-def add_metric_argument(parser: argparse.ArgumentParser) -> None:
-    """Declare `--metric`, for commands that hold what a model writes against references or against its own outputs."""
-    what = "score of models that write text; rouge-l, for summaries, needs the extra of the name rouge (bleu)"
-    parser.add_argument("--metric", choices=TEXT_METRICS, default=METRIC_NAMES[BLEU].lower(), help=what)
-
-
-def add_analysis_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the flags of commands that analyse a trained model: the model, settings and device."""
-    add_settings_argument(parser)
-    add_path_argument(parser, "--model", "folder of a trained model")
-    add_device_arguments(parser)
-
-
-def add_measure_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the flags of commands that measure heads on pairs of token files and write a table."""
-    add_analysis_arguments(parser)
-    add_path_argument(parser, "--source", "token file of the source sentences")
-    add_path_argument(parser, "--target", "token file of the reference translations")
-    add_output_argument(parser, "--out", what="table of heads to write")
-
-
-def add_workers_argument(parser: argparse.ArgumentParser) -> None:
-    """Declare `--threads` for commands that work in several processes; it changes only their speed."""
-    parser.add_argument("--threads", type=int, default=1, help="number of processes")
-
-
-def add_device_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare `--device` and `--threads`, for commands that run a model."""
-    parser.add_argument("--device", default="auto", help="auto (a free GPU if there is one), cpu, cuda or cuda:1")
-    parser.add_argument("--threads", type=int, default=1, help="CPU threads for torch")
-
-
-def add_model_argument(parser: argparse.ArgumentParser) -> None:
-    """Declare the name of the model, and the flags for the languages of a multilingual one."""
-    what = "folder of a run, exported folder, transformers or Marian folder, name on the hub, or firefox/en-pt"
-    parser.add_argument("model", help=what)
-    add_language_arguments(parser)
-
-
-EXAMPLES = '">>ru<<" for OPUS-MT, or "translate English to German: " for T5'
-
-
-def add_language_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the flags that name the languages of a multilingual model."""
-    parser.add_argument("--prefix", default="", help=f"text before each source, such as {EXAMPLES}")
-    parser.add_argument("--source-language", default="", help="for M2M100 (en), NLLB (eng_Latn) or mBART (en_XX)")
-    parser.add_argument("--target-language", default="", help="for M2M100 (de), NLLB (deu_Latn) or mBART (de_DE)")
-
-
-def add_labels_argument(parser: argparse.ArgumentParser) -> None:
-    """Declare the flag that names the labels of a BERT."""
-    what = "labels of a BERT, in its classifier's order, if it does not name them"
-    parser.add_argument("--labels", nargs="+", default=(), metavar="LABEL", help=what)
-
-
-def languages_of(arguments: argparse.Namespace) -> tuple[str, str]:
-    """Source and target language from the flags of `add_language_arguments`; empty if not given."""
-    return arguments.source_language, arguments.target_language
-
-
-def add_masking_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the flags of commands that translate with masked heads."""
-    add_analysis_arguments(parser)
-    add_path_argument(parser, "--source", "token file of the test sentences")
-    add_path_argument(parser, "--references", "plain text of their translations, or labels")
-    add_path_argument(parser, "--target-bpe", "SentencePiece model of the target side, or its labels")
-
-
-def add_grams_argument(parser: argparse.ArgumentParser) -> None:
-    """Declare `--grams`, for commands in which heads may make up for others."""
-    add_path_argument(
-        parser, "--grams", "what the surgeon read, if it chose: heads that stay make up for the others", "?"
-    )
+from heads.base.outputs import FOLDER, NEW_FOLDER
+from heads.cli._signature import Written
 
 
 def named_path(text: str) -> tuple[str, Path]:
     """Parse a flag's value such as `gold=dev.conllu`."""
     name, equals, path = text.partition("=")
     if not (name and equals and path):
-        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=PATH, such as gold=dev.conllu")
+        raise ArgumentTypeError(f"{text!r} is not NAME=PATH, such as gold=dev.conllu")
     return name, Path(path)
-
-
-def add_compared_argument(parser: argparse.ArgumentParser) -> None:
-    """Declare `--compared-with`, for commands that test the papers' claims."""
-    parser.add_argument(
-        "--compared-with",
-        type=compared_corpus,
-        nargs="*",
-        default=[],
-        metavar="EXPERIMENT=CORPUS",
-        help=f"corpus whose published numbers count for an experiment, {' or '.join(PAPER_CORPORA)}; default {WMT}",
-    )
 
 
 def compared_corpus(text: str) -> tuple[str, str]:
     """Parse a flag's value such as `demo=WMT`."""
     experiment, _, corpus = text.rpartition("=")
     if not experiment or corpus not in PAPER_CORPORA:
-        raise argparse.ArgumentTypeError(f"{text!r} is not EXPERIMENT=CORPUS, with {' or '.join(PAPER_CORPORA)}")
+        raise ArgumentTypeError(f"{text!r} is not EXPERIMENT=CORPUS, with {' or '.join(PAPER_CORPORA)}")
     return experiment, corpus
 
 
-def add_roles_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the flags of commands that measure what encoder heads look at."""
-    add_analysis_arguments(parser)
-    add_path_argument(parser, "--source-bpe", "source SentencePiece model")
-    parser.add_argument(
-        "--trees",
-        type=named_path,
-        nargs="*",
-        default=[],
-        metavar="NAME=PATH",
-        help="parsed source sentences, CoNLL-U, for one or more names under trees in the settings",
-    )
-    add_path_argument(parser, "--text", "without trees: plain source sentences, for all but syntactic roles", "?")
-    add_path_argument(parser, "--train-source", "token file for subword frequencies")
-    add_output_argument(parser, "--out", what="table to write")
+# Kinds of values.
+OutFile = Annotated[Path, Written()]
+OutFolder = Annotated[Path, Written(FOLDER)]
+NewFolder = Annotated[Path, "-o", Written(NEW_FOLDER)]
+MAYBE = {"nargs": "?"}
+"""For a flag that a rule gives without a value where there is none."""
+MaybePath = Annotated[Path | None, MAYBE]
+_PARSED = {"type": settings_given, "metavar": "JSON|FILE"}
+
+# Flags.
+Settings = Annotated[Mapping[str, Any], _PARSED, "settings of the stage, as JSON or a YAML file"]
+CorpusEntry = Annotated[Mapping[str, Any], _PARSED, "one entry of corpora, as JSON or a YAML file"]
+Downloads = Annotated[Path, "folder of the downloaded files"]
+Table = Annotated[OutFile, "table to write"]
+Workers = Annotated[int, "number of processes"]
+TorchThreads = Annotated[int, "CPU threads for torch"]
+Baseline = Annotated[Path, "folder of the unpruned run"]
+ComparedRuns = Annotated[Sequence[Path], "folders of the runs to compare with it"]
+References = Annotated[Path, "plain text of the target side"]
+SourceText = Annotated[Path, "plain text of the source sentences"]
+TargetText = Annotated[Path, "plain text of the target sentences"]
+StartModel = Annotated[Path, "folder of the trained model to start from"]
+ForItsShape = Annotated[Path, "folder of the baseline, for its shape"]
+Checkpoints = Annotated[Path, "folder of the training's checkpoints"]
+KeptCheckpoints = Annotated[OutFolder, "folder to write, with checkpoints of the training"]
+SourceBpe = Annotated[Path, "source SentencePiece model"]
+TargetBpe = Annotated[Path, "target SentencePiece model"]
+AnyTargetBpe = Annotated[Path, "SentencePiece model of the target side, or its labels"]
+Grams = Annotated[MaybePath, "what the surgeon read, if it chose: heads that stay make up for the others"]
+AnyModel = Annotated[
+    str, "folder of a run, exported folder, transformers or Marian folder, name on the hub, or firefox/en-pt"
+]
+Labels = Annotated[
+    Sequence[str],
+    {"nargs": "+", "metavar": "LABEL"},
+    "labels of a BERT, in its classifier's order, if it does not name them",
+]
+Quantization = Annotated[str, {"choices": QUANTIZATIONS}, "number format of weights, for ctranslate2"]
+Metric = Annotated[
+    str,
+    {"choices": TEXT_METRICS},
+    "score of models that write text; rouge-l, for summaries, needs the extra of the name rouge (bleu)",
+]
+METRIC = METRIC_NAMES[BLEU].lower()
+Tokeniser = Annotated[
+    str,
+    {"choices": TOKENISERS},
+    "sacrebleu's tokeniser for BLEU and ROUGE-L; auto: that for the references' script, such as zh or 13a",
+]
+Compared = Annotated[
+    Sequence[tuple[str, str]],
+    {"type": compared_corpus, "metavar": "EXPERIMENT=CORPUS"},
+    f"corpus whose published numbers count for an experiment, {' or '.join(PAPER_CORPORA)}; default {WMT}",
+]
 
 
-def add_training_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the flags of every training."""
-    add_settings_argument(parser)
-    add_path_argument(parser, "--data", "folder of the bpe stage")
-    add_path_argument(parser, "--references", "plain text of the dev targets, for BLEU")
-    parser.add_argument("--seed", type=int, required=True)
-    add_output_argument(parser, "--model", what="folder to write the model into", kind=FOLDER)
-    add_output_argument(parser, "--history", what="training log to write, JSON lines")
-    parser.add_argument(
-        "--save-every-seconds",
-        type=float,
-        default=60.0,
-        help="interval between saves, the most work that a killed training loses",
-    )
-    parser.add_argument(
-        "--processes", type=int, default=1, help="processes that share the training, each with its own GPU"
-    )
-    add_device_arguments(parser)
+def tokeniser_named(settings: Mapping[str, Any]) -> str:
+    """The tokeniser that the settings name for BLEU, or AUTO; those written by hand may name none."""
+    return str(settings.get(TOKENIZE, AUTO))
 
 
-def add_gate_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the flags of every training with gates."""
-    add_training_arguments(parser)
-    parser.add_argument(
-        "--scope", choices=sorted(GATED_SCOPES), required=True, help="which heads or hidden units get gates"
-    )
-    parser.add_argument(
-        "--target",
-        required=True,
-        help="a penalty in nats per target token per head, lam-0.05; or a number of heads to keep in the "
-        "scope, keep-12, for each kind of attention, keep-4-6-8, or by differentiable subset pruning, dsp-12",
-    )
-    add_output_argument(parser, "--heads", what="table of the gates to write")
-    add_output_argument(parser, "--gates-log", what="log of the gates closing to write, JSON lines")
+@dataclass(frozen=True, kw_only=True)
+class Languages:
+    """The languages of a multilingual model."""
+
+    prefix: Annotated[
+        str, 'text before each source, such as ">>ru<<" for OPUS-MT, or "translate English to German: " for T5'
+    ] = ""
+    source_language: Annotated[str, "for M2M100 (en), NLLB (eng_Latn) or mBART (en_XX)"] = ""
+    target_language: Annotated[str, "for M2M100 (de), NLLB (deu_Latn) or mBART (de_DE)"] = ""
+
+    @property
+    def pair(self) -> tuple[str, str]:
+        """Source and target language; empty if not given."""
+        return self.source_language, self.target_language
+
+
+@dataclass(frozen=True, kw_only=True)
+class Machine:
+    """Where a model runs."""
+
+    device: Annotated[str, "auto (a free GPU if there is one), cpu, cuda or cuda:1"] = "auto"
+    threads: TorchThreads = 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Analysis(Machine):
+    """A trained model to analyse."""
+
+    settings: Settings
+    model: Annotated[Path, "folder of a trained model"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measure(Analysis):
+    """Heads measured on pairs of token files."""
+
+    source: Annotated[Path, "token file of the source sentences"]
+    target: Annotated[Path, "token file of the reference translations"]
+    out: Annotated[OutFile, "table of heads to write"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Masking(Analysis):
+    """Translation with masked heads."""
+
+    source: Annotated[Path, "token file of the test sentences"]
+    references: Annotated[Path, "plain text of their translations, or labels"]
+    target_bpe: AnyTargetBpe
+
+
+@dataclass(frozen=True, kw_only=True)
+class Roles(Analysis):
+    """What encoder heads look at."""
+
+    source_bpe: SourceBpe
+    trees: Annotated[
+        Sequence[tuple[str, Path]],
+        {"type": named_path, "metavar": "NAME=PATH"},
+        "parsed source sentences, CoNLL-U, for one or more names under trees in the settings",
+    ] = ()
+    text: Annotated[MaybePath, "without trees: plain source sentences, for all but syntactic roles"] = None
+    train_source: Annotated[Path, "token file for subword frequencies"]
+    out: Table
+
+
+@dataclass(frozen=True, kw_only=True)
+class Training(Machine):
+    """Every training."""
+
+    settings: Settings
+    data: Annotated[Path, "folder of the bpe stage"]
+    references: Annotated[Path, "plain text of the dev targets, for BLEU"]
+    seed: Annotated[int, "seed of all random numbers"]
+    model: Annotated[OutFolder, "folder to write the model into"]
+    history: Annotated[OutFile, "training log to write, JSON lines"]
+    save_every_seconds: Annotated[float, "interval between saves, the most work that a killed training loses"] = 60.0
+    processes: Annotated[int, "processes that share the training, each with its own GPU"] = 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class GatedTraining(Training):
+    """Every training with gates."""
+
+    scope: Annotated[str, {"choices": sorted(GATED_SCOPES)}, "which heads or hidden units get gates"]
+    target: Annotated[
+        str,
+        "a penalty in nats per target token per head, lam-0.05; or a number of heads to keep in the scope, keep-12, "
+        "for each kind of attention, keep-4-6-8, or by differentiable subset pruning, dsp-12",
+    ]
+    heads: Annotated[OutFile, "table of the gates to write"]
+    gates_log: Annotated[OutFile, "log of the gates closing to write, JSON lines"]

@@ -1,13 +1,15 @@
 """Confidence and roles of encoder heads at several checkpoints of one training."""
 
-import argparse
 import sys
+from pathlib import Path
+from typing import Annotated
 
 from heads.analysis.role_trees import DYNAMICS_COLUMNS, dynamics_rows, measurable, sentences_of
 from heads.analysis.roles import frequency_ranks
 from heads.base.files import write_tsv
-from heads.cli._flags import add_path_argument, add_roles_arguments, settings_of
+from heads.cli._flags import Checkpoints, Roles
 from heads.config.analyses import ConfidenceSettings, RolesSettings
+from heads.config.settings import section
 from heads.model.folder import load_model
 from heads.text.batches import measured_pairs
 from heads.text.encoding import vocabulary_of
@@ -16,28 +18,25 @@ from heads.training.checkpointing import course_of
 from heads.training.devices import label_of, pick
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the flags."""
-    add_roles_arguments(parser)
-    add_path_argument(parser, "--checkpoints", "folder of the training's checkpoints")
-    add_path_argument(parser, "--source", "token file of the sentences for confidence")
-    add_path_argument(parser, "--target", "token file of their reference translations")
-
-
-def run(arguments: argparse.Namespace) -> str:
+def run(
+    given: Roles,
+    checkpoints: Checkpoints,
+    source: Annotated[Path, "token file of the sentences for confidence"],
+    target: Annotated[Path, "token file of their reference translations"],
+) -> str:
     """Measure every checkpoint and the final model on the first treebank; write the table."""
-    asked = settings_of(arguments, RolesSettings, "roles")
-    how = settings_of(arguments, ConfidenceSettings, "confidence")
-    treebanks, roles = sentences_of(dict(arguments.trees), arguments.text, asked)
+    asked = section(RolesSettings, given.settings["roles"])
+    how = section(ConfidenceSettings, given.settings["confidence"])
+    treebanks, roles = sentences_of(dict(given.trees), given.text, asked)
     treebank = next(iter(treebanks.values()))
-    vocabulary = vocabulary_of(arguments.source_bpe)
-    device = pick(arguments.device, arguments.threads)
-    model = load_model(arguments.model).to(device)
-    ranks = frequency_ranks(Tokens(arguments.train_source).ids, len(vocabulary))
+    vocabulary = vocabulary_of(given.source_bpe)
+    device = pick(given.device, given.threads)
+    model = load_model(given.model).to(device)
+    ranks = frequency_ranks(Tokens(given.train_source).ids, len(vocabulary))
     sentences, _ = measurable(treebank, vocabulary, roles)
-    pairs = measured_pairs(Tokens(arguments.source), Tokens(arguments.target), labelled=model.shape.encoder_only)
-    weights = course_of(arguments.model, arguments.checkpoints)
+    pairs = measured_pairs(Tokens(source), Tokens(target), labelled=model.shape.encoder_only)
+    weights = course_of(given.model, checkpoints)
     print(f"measuring {len(weights)} models on {treebank.name}", file=sys.stderr, flush=True)
     rows = dynamics_rows(model, weights, pairs, sentences, ranks, settings=roles, how=how)
-    write_tsv(arguments.out, rows, DYNAMICS_COLUMNS)
+    write_tsv(given.out, rows, DYNAMICS_COLUMNS)
     return label_of(device)

@@ -1,37 +1,37 @@
 """Write the interactive page that shows runs and tables."""
 
-import argparse
 import os
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Annotated
 
 import pandas as pd
 
 from heads.base.files import write_text
-from heads.cli._flags import add_output_argument
+from heads.cli._flags import OutFile
 from heads.config.settings import gates_given
+from heads.config.trainings import HardConcrete
 from heads.explore.content import content
 from heads.explore.needs import EXPLORED
 from heads.explore.page import page
 from heads.tables.reading import load_runs
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the flags."""
-    parser.add_argument("--runs", required=True, nargs="+", type=Path, help="folders results/EXPERIMENT/RUN")
-    parser.add_argument("--tables", nargs="*", type=Path, default=[], help="files table_NAME.tsv")
-    parser.add_argument(
-        "--gates", required=True, type=gates_given, help="hard_concrete settings of each experiment's gates, JSON"
-    )
-    parser.add_argument("--figures", nargs="*", type=Path, default=[], help="figures that claims link to")
-    add_output_argument(parser, "--out", what="the HTML file to write")
-
-
-def run(arguments: argparse.Namespace) -> None:
+def run(
+    *,
+    runs: Annotated[Sequence[Path], "folders results/EXPERIMENT/RUN"],
+    tables: Annotated[Sequence[Path], "files table_NAME.tsv"] = (),
+    gates: Annotated[
+        dict[str, HardConcrete], {"type": gates_given}, "hard_concrete settings of each experiment's gates, JSON"
+    ],
+    figures: Annotated[Sequence[Path], "figures that claims link to"] = (),
+    out: Annotated[OutFile, "the HTML file to write"],
+) -> None:
     """Read everything and write the page."""
     texts = dict.fromkeys(("seed", "lam", "keep", "scope", "method", "rule"), str)
-    tables = {
+    frames = {
         path.stem.removeprefix("table_"): pd.read_csv(path, sep="\t", dtype=texts, keep_default_na=True)
-        for path in arguments.tables
+        for path in tables
     }
-    figures = [os.path.relpath(path, arguments.out.parent) for path in arguments.figures]
-    write_text(arguments.out, page(content(load_runs(EXPLORED, arguments.runs), tables, arguments.gates, figures)))
+    shown = [os.path.relpath(path, out.parent) for path in figures]
+    write_text(out, page(content(load_runs(EXPLORED, runs), frames, gates, shown)))

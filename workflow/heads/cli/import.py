@@ -3,32 +3,33 @@
 heads import firefox/en-pt -o my-model
 """
 
-import argparse
 import sys
+from pathlib import Path
+from typing import Annotated
 
 from heads.base.outputs import NEW_FOLDER
-from heads.cli._flags import add_labels_argument, add_language_arguments, add_output_argument, languages_of
+from heads.cli._flags import Labels, Languages
+from heads.cli._signature import Written
 from heads.interop.opening import fetched, import_any
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the flags."""
-    parser.add_argument(
-        "model",
-        help="a folder (Marian, save_pretrained), a name on the hub, or a Firefox translator such as firefox/en-de",
-    )
-    what = "folder to write; without it, the model is only fetched"
-    add_output_argument(parser, "-o", "--output", what=what, kind=NEW_FOLDER, required=False)
-    add_language_arguments(parser)
-    add_labels_argument(parser)
-
-
-def run(arguments: argparse.Namespace) -> None:
+def run(
+    model: Annotated[
+        str, "a folder (Marian, save_pretrained), a name on the hub, or a Firefox translator such as firefox/en-de"
+    ],
+    /,
+    *,
+    output: Annotated[
+        Path | None, "-o", Written(NEW_FOLDER), "folder to write; without it, the model is only fetched"
+    ] = None,
+    languages: Languages,
+    labels: Labels = (),
+) -> None:
     """Write the folder and say how to use it, or only fetch the model."""
-    if arguments.output is None:
-        print(fetched(arguments.model))
+    if output is None:
+        print(fetched(model))
         return
-    options = (arguments.prefix, arguments.labels, languages_of(arguments))
-    imported = import_any(arguments.model, arguments.output, *options)
+    options = (languages.prefix, labels, languages.pair)
+    imported = import_any(model, output, *options)
     if not imported.shape.encoder_only:
-        print(f"heads translate {arguments.output} < source.txt", file=sys.stderr)
+        print(f"heads translate {output} < source.txt", file=sys.stderr)

@@ -1,13 +1,12 @@
 """Use an external model, such as Firefox's or OPUS-MT's, as the unpruned one: as it is, or fine-tuned first."""
 
-import argparse
 import sys
 
 from heads.base.checksums import sha256_of
 from heads.base.names import TASK, TRANSLATION
-from heads.base.outputs import FOLDER
-from heads.cli._flags import add_output_argument, add_training_arguments, settings_of
+from heads.cli._flags import KeptCheckpoints, Training
 from heads.cli._job import job_of
+from heads.config.settings import section
 from heads.config.trainings import BaselineSettings, TrainingSettings
 from heads.interop.families import family_of
 from heads.interop.family import ImportOptions
@@ -18,20 +17,14 @@ from heads.training.job import run_job, save_untrained
 from heads.training.optimizers import NO_NEW_WEIGHTS, NewWeights
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the flags."""
-    add_training_arguments(parser)
-    add_output_argument(parser, "--checkpoints", what="folder to write, with checkpoints of the training", kind=FOLDER)
-
-
-def run(arguments: argparse.Namespace) -> str:
+def run(given: Training, checkpoints: KeptCheckpoints) -> str:
     """Read the folder that the settings name, fine-tune the model if they say so, and write it."""
-    job = job_of(arguments, checkpoints=arguments.checkpoints)
-    settings = settings_of(arguments, BaselineSettings, "baseline")
-    training = settings_of(arguments, TrainingSettings, "training")
-    found, folder = format_of(settings.pretrained, arguments.settings.get(TASK, TRANSLATION))
+    job = job_of(given, checkpoints=checkpoints)
+    settings = section(BaselineSettings, given.settings["baseline"])
+    training = section(TrainingSettings, given.settings["training"])
+    found, folder = format_of(settings.pretrained, given.settings.get(TASK, TRANSLATION))
     languages = (settings.source_language, settings.target_language)
-    theirs = family_of(found).read(folder, ImportOptions("", settings.labels, arguments.seed, languages))
+    theirs = family_of(found).read(folder, ImportOptions("", settings.labels, given.seed, languages))
     model = theirs.model()
     if theirs.drawn:
         print(theirs.drawn, file=sys.stderr)
@@ -40,7 +33,7 @@ def run(arguments: argparse.Namespace) -> str:
         return label_of(job.device)
     new = NO_NEW_WEIGHTS
     if settings.decoder:
-        model, parameters = with_self_attention(model, arguments.seed)
+        model, parameters = with_self_attention(model, given.seed)
         new = NewWeights(parameters, settings.new_weights_rate)
     length = settings.model_copy(update={"updates": settings.fine_tuning_updates})
     start = " ".join(["imported", *map(sha256_of, found.files(folder))])

@@ -1,33 +1,25 @@
 """Train a tagger and a dependency parser on a treebank with Stanza's own trainer."""
 
-import argparse
+from pathlib import Path
+from typing import Annotated
 
-from heads.base.outputs import FOLDER
-from heads.cli._flags import (
-    add_device_arguments,
-    add_output_argument,
-    add_path_argument,
-    add_settings_argument,
-    settings_of,
-)
+from heads.cli._flags import Machine, OutFolder, Settings
+from heads.config.settings import section
 from heads.config.trainings import ParserSettings
 from heads.syntax.conllu import read_conllu
 from heads.syntax.parsing import train_models
 from heads.training.devices import label_of, pick
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the flags."""
-    add_settings_argument(parser)
-    add_path_argument(parser, "--trees", "treebank to learn from, CoNLL-U")
-    parser.add_argument("--language", required=True, help="language of the treebank, such as en")
-    add_output_argument(parser, "--model", what="folder of models to write", kind=FOLDER)
-    add_device_arguments(parser)
-
-
-def run(arguments: argparse.Namespace) -> str:
+def run(
+    settings: Settings,
+    trees: Annotated[Path, "treebank to learn from, CoNLL-U"],
+    language: Annotated[str, "language of the treebank, such as en"],
+    model: Annotated[OutFolder, "folder of models to write"],
+    machine: Machine,
+) -> str:
     """Train and write the folder."""
-    settings = settings_of(arguments, ParserSettings, "parser")
-    device = pick(arguments.device, arguments.threads)
-    train_models(arguments.model, arguments.language, list(read_conllu(arguments.trees)), settings, device)
+    how = section(ParserSettings, settings["parser"])
+    device = pick(machine.device, machine.threads)
+    train_models(model, language, list(read_conllu(trees)), how, device)
     return label_of(device)

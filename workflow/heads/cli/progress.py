@@ -1,8 +1,9 @@
 """Run Snakemake with a progress line, and print the pruning table at the end."""
 
-import argparse
 import os
 import time
+from collections.abc import Sequence
+from typing import Annotated
 
 from heads.base import progress
 
@@ -11,28 +12,25 @@ LIMIT = "1000/5s"
 once for each job that has ended: half a minute of computing for 200 jobs. Every five seconds, it is a fifth of that."""
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the flags."""
-    parser.add_argument("--cores", default="2", help="cores for Snakemake")
-    parser.add_argument(
-        "--expect", metavar="EXPERIMENT", help="first time a few of its updates, to say how long it takes"
-    )
-    parser.add_argument("--needs-gpu", action="store_true", help="end with one sentence if there is no GPU")
-    parser.add_argument("--alone", type=int, default=1, help="threads of the baseline, which is trained alone")
-    parser.add_argument("snakemake", nargs="*", help="further arguments for Snakemake, after --")
-
-
-def run(arguments: argparse.Namespace) -> None:
+def run(
+    snakemake: Annotated[Sequence[str], "further arguments for Snakemake, after --"] = (),
+    /,
+    *,
+    cores: Annotated[str, "cores for Snakemake"] = "2",
+    expect: Annotated[
+        str | None, {"metavar": "EXPERIMENT"}, "first time a few of its updates, to say how long it takes"
+    ] = None,
+    needs_gpu: Annotated[bool, "end with one sentence if there is no GPU"] = False,
+    alone: Annotated[int, "threads of the baseline, which is trained alone"] = 1,
+) -> None:
     """Run Snakemake with a progress line and its report, and print the results and where they are."""
     progress.RESULTS.mkdir(exist_ok=True)
-    if arguments.expect:
-        os.environ[progress.PACE] = progress.timed(
-            arguments.expect, arguments.alone, arguments.cores, needs_gpu=arguments.needs_gpu
-        )
+    if expect:
+        os.environ[progress.PACE] = progress.timed(expect, alone, cores, needs_gpu=needs_gpu)
     started = time.monotonic()
     report = progress.RESULTS / "report.html"
     words = ["--logger", "heads", "--max-jobs-per-timespan", LIMIT, "--report", str(report), "--report-after-run"]
-    progress.follow([*words, "--cores", arguments.cores, *arguments.snakemake])
+    progress.follow([*words, "--cores", cores, *snakemake])
     print(f"done in {progress.clock(time.monotonic() - started)}", flush=True)
     if (table := progress.RESULTS / "tables/table_pruning.tsv").exists():
         progress.show(table)

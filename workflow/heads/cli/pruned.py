@@ -1,20 +1,17 @@
 """Remove the heads and hidden units whose gates closed, and check that the model computes the same function."""
 
-import argparse
+from pathlib import Path
+from typing import Annotated
 
-from heads.base.outputs import FOLDER
-from heads.cli._flags import add_output_argument, add_path_argument
+from heads.cli._flags import OutFile, OutFolder
 from heads.pruning.removal import remove_closed
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the flags."""
-    add_path_argument(parser, "--start-model", "folder of the model trained with gates")
-    add_path_argument(parser, "--gates", "its table of gates")
-    add_output_argument(parser, "--model", what="folder to write the smaller model into", kind=FOLDER)
-    add_output_argument(parser, "--heads", what="table to write: all heads, open or closed")
-
-
-def run(arguments: argparse.Namespace) -> None:
+def run(
+    start_model: Annotated[Path, "folder of the model trained with gates"],
+    gates: Annotated[Path, "its table of gates"],
+    model: Annotated[OutFolder, "folder to write the smaller model into"],
+    heads: Annotated[OutFile, "table to write: all heads, open or closed"],
+) -> None:
     """Write the smaller model and the table of all heads of the original."""
-    remove_closed(arguments.start_model, arguments.gates, arguments.model, arguments.heads)
+    remove_closed(start_model, gates, model, heads)

@@ -20,11 +20,6 @@ HEADS_GO = ("folder", "onnx")
 """Formats in which the weights of heads that are gone are gone; in the others they are zeros."""
 PARTS = {"all": "all", "encoder": "enc_self"}
 """Names that --keep accepts, and the scope of heads that go."""
-FLAGS = [
-    *("vocabulary", "keep", "loss", "feedforward", "faster", "megabytes"),
-    *("by", "minutes", "updates", "format", "quantization"),
-]
-"""The flags that make a request."""
 MINUTES, UPDATES = 10.0, 400
 """How long a model is fine-tuned if that is not said: one cut down by the surgeon, and one with gates."""
 STEP = 64
