@@ -91,7 +91,7 @@ def test_a_lambda_in_the_settings_is_refused_before_the_first_job_unless_it_can_
 ) -> None:
     given = config(sweep={"lambdas": {"all": values}})
     if not sentence:
-        assert [*resolve(given)["tiny"].sweep.lambdas["all"]] == values
+        assert [target.lam for target in resolve(given)["tiny"].sweep.lambdas["all"]] == values
         return
     with pytest.raises(UserError, match=sentence):
         resolve(given)

@@ -379,7 +379,7 @@ def test_what_is_lost_is_told_by_the_control(
     small, control = deepcopy(pruning.whole.model), deepcopy(pruning.whole.model)
     of = {id(small): said["small"], id(control): said["lam-0"], id(pruning.whole.model): wanted}
     monkeypatch.setattr(shrinking, "load_model", lambda folder: {"lam-0": control}[folder.name])
-    monkeypatch.setattr(shrinking, "answers_of", lambda model, *_: (lambda _gates: of[id(model)], wanted, BLEU))
+    monkeypatch.setattr(shrinking, "evaluation_of", lambda model, *_: (lambda _gates: of[id(model)], wanted, BLEU))
     found = pruning.loss(replace(pruning.whole, model=small), "test")
     pruned, whole = (sacrebleu.corpus_bleu(said[name], [wanted]).score for name in ("small", "lam-0"))
     assert (found.pruned, found.control, found.change) == pytest.approx((pruned, whole, pruned - whole), abs=0.01)

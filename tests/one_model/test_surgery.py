@@ -168,7 +168,7 @@ def test_a_folder_left_by_gates_is_not_gone_on_with(model: Path, capsys: pytest.
     asked = ["prune", str(model), str(model.parent / "text.en"), "-o", str(model.parent / "small"), "--keep", "9"]
     WorkingFolder(model.parent / ".small.unfinished", {"model": str(model), "text": "t", "updates": 400})
     assert main(asked) == 1
-    assert "was left by a pruning of another model, text, language or size, or by" in capsys.readouterr().err
+    assert "was left by a pruning of another model, text, language or size, by" in capsys.readouterr().err
 
 
 @pytest.mark.slow

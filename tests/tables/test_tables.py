@@ -97,7 +97,7 @@ def test_a_relation_that_never_occurs_leaves_its_cells_empty(tmp_path: Path) -> 
 
 
 def test_the_corpus_table_counts_pairs_words_and_subwords(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("heads.tables.corpus.opened", lambda path: [path] * 17)
+    monkeypatch.setattr("heads.tables.corpus.vocabulary_or_labels", lambda path: [path] * 17)
     for split, size in (("train", 3), ("dev", 2), ("test", 1)):
         for side, words in (("source", "a b c"), ("target", "d e")):
             write_lines(tmp_path / f"corpus/{split}.{side}.txt", [words] * size)

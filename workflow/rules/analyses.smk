@@ -89,7 +89,7 @@ rule confidence:
         settings=settings_of("confidence"),
         model=subpath(input.model, parent=True),
     shell:
-        "python -m heads {params.stage} --settings {params.settings:q} --model {params.model:q} --source {input.source:q}"
+        "python -m heads {params.stage:q} --settings {params.settings:q} --model {params.model:q} --source {input.source:q}"
         " --target {input.target:q} --out {output.out:q} --threads {threads} > {log:q} 2>&1"
 
 

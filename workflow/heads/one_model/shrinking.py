@@ -4,13 +4,14 @@ No parallel text is needed: with fewer heads, the model is to give the same outp
 """
 
 import multiprocessing
-import pickle
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import torch
 
 from heads.analysis.masking import evaluation_of
@@ -25,8 +26,8 @@ from heads.config.analyses import AblationSettings
 from heads.config.trainings import GatesSettings, TrainingSettings
 from heads.interop.bundle import Bundle
 from heads.model.encoder import Encoder
-from heads.model.folder import GATES_LOG, HEADS, WEIGHTS, load_model
-from heads.model.shape import facts_of
+from heads.model.folder import GATES_LOG, HEADS, WEIGHTS, load_model, model_of
+from heads.model.shape import ModelShape, facts_of
 from heads.one_model.answered_text import AnsweredSplits
 from heads.one_model.answering import GREEDY, UNITS
 from heads.one_model.fine_tuning import fine_tune
@@ -161,16 +162,16 @@ class Shrinking:
         apart = self.threads > 1 and len(targets) > 1 and self.device.type == "cpu"
         threads, text = self.threads // len(targets) if apart else self.threads, self.texts.for_training(self.whole)
         given = [
-            (self.whole.model, text, self.request, target, self.folder.with_gates(target), self.device, threads)
-            for target in targets
+            (text, self.request, target, self.folder.with_gates(target), self.device, threads) for target in targets
         ]
         if not apart:
             for one in given:
-                train_one(*one)
+                train_one(self.whole.model, *one)
             return
+        # As arrays, which need no shared memory, of which a container may have little.
+        weights = {name: value.numpy() for name, value in self.whole.model.state_dict().items()}
         with ProcessPoolExecutor(len(given), mp_context=multiprocessing.get_context("spawn")) as pool:
-            # As bytes, which need no shared memory, of which a container may have little.
-            for done in [pool.submit(_train_pickled, pickle.dumps(one)) for one in given]:
+            for done in [pool.submit(_train_apart, self.whole.shape, weights, *one) for one in given]:
                 done.result()
 
     def pruned(self, kept: int, folder: Path) -> Bundle:
@@ -234,5 +235,8 @@ def train_one(
     run_job(job, model, TRAINING, settings.length, start=str(target), updates_before=0, pruning=pruning)
 
 
-def _train_pickled(given: bytes) -> None:
-    train_one(*pickle.loads(given))
+def _train_apart(shape: ModelShape, weights: Mapping[str, np.ndarray], *given: Any) -> None:
+    """`train_one` with a model whose weights come from another process."""
+    whole = model_of(shape)
+    whole.load_state_dict({name: torch.from_numpy(array) for name, array in weights.items()})
+    train_one(whole, *given)
