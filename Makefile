@@ -112,7 +112,7 @@ bert: .venv/run-installed
 test: .venv/test-installed
 	@$(MAKE) --no-print-directory -j 2 checks tests
 
-# What `make test` leaves out: tests marked as slow, and of the planted errors a tenth, drawn anew each time.
+# What `make test` leaves out: tests marked as slow, and of the planted errors a tenth, drawn anew for each commit.
 test-all: .venv/test-installed
 	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder -m slow
 	$(BIN)/python tests/mutations/run.py --share 10

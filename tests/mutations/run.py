@@ -6,7 +6,7 @@ The errors are in the .toml files beside this script: `file`, the text `old` tha
 its place, and `tests`, pytest's arguments. Each is tried in a copy of the files that git knows, so that nothing here
 is touched. Tests that fail have noticed it. If none fails and some are skipped, for lack of a browser for instance,
 nothing is known. Exit status 1 when an error survived, or when a list no longer fits the code. All of them take more
-than an hour; `make test-all` tries a tenth, drawn anew each time by a seed that is printed.
+than an hour; `make test-all` tries a tenth, drawn anew for each commit, so that all who test one try the same.
 
 Packages that take seconds to import are imported once; each error is tried in a fork of this process, which has not
 imported anything of the project.
@@ -131,13 +131,20 @@ def tried(chosen: Sequence[Mutation], jobs: int, place: Path) -> Iterator[tuple[
         yield mutation, outcome_of(status)
 
 
+def content_of_commit() -> str:
+    """What names the content of the last commit, whoever made it and when."""
+    return subprocess.run(
+        ["git", "rev-parse", "--short=12", "HEAD^{tree}"], cwd=ROOT, check=True, capture_output=True, text=True
+    ).stdout.strip()
+
+
 def main() -> int:
     """Try the selected errors, print a line for each, and count them."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--jobs", type=int, default=2, help="errors tried at once")
     parser.add_argument("--match", default="", help="only those whose list, name or file has these words in it")
     parser.add_argument("--share", type=int, default=1, help="of these one in so many, drawn at random")
-    parser.add_argument("--seed", type=int, default=random.randrange(10**6), help="of the draw; a new one by default")
+    parser.add_argument("--seed", default=content_of_commit(), help="of the draw; by default the content of the commit")
     parser.add_argument("--list", action="store_true", help="name them and try none")
     arguments = parser.parse_args()
     chosen = [m for m in mutations() if arguments.match in f"{m.room} {m.name} {m.file}"]
