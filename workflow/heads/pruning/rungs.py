@@ -33,6 +33,8 @@ def picked(
 ) -> dict[Place, int] | None:
     """One rung of each ladder, with the least sum of losses within all budgets (CBC); None if no rungs fit them.
 
+    Going down the cheapest rung first is exact only with one budget of equal costs and ladders whose steps ever rise.
+
     together: groups of sub-layers which all keep the same number; their ladders must have the same rungs.
     """
     import pulp  # here, as it takes a third of a second

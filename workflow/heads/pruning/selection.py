@@ -140,6 +140,8 @@ def keep_rungs(measured: Measured, budget: int) -> list[Head]:
 def keep_optimal(scores: Scores, budget: int, least: Mapping[tuple[str, int], int]) -> list[Head]:
     """The heads, at most `budget`, with the largest sum of scores, by integer programming (CBC).
 
+    Sorting gives the same: first each layer's best, up to its least number, then the best of all others above zero.
+
     least: the smallest number of heads to keep in a layer, by (attention, layer). Fewer heads than the budget are kept
     if the others have scores below zero. Raises UserError if no choice meets the limits.
     """
