@@ -31,6 +31,8 @@ from heads.one_model.shrinking import Loss, Shrinking, Shrunk
 from heads.one_model.working_folder import WorkingFolder
 from heads.translation.distilled import distinct
 from many_lines import LINES
+from marian_files import write_student
+from marian_models import SENTENCES
 from model_folders import Experiment, greedy
 
 TO_LOSS = PruningRequest("all", None, 0.5, 1)
@@ -365,6 +367,16 @@ def test_what_speed_was_won_is_said_and_if_none_was_that(
     assert alone == "1 sentence at once: 1.00 times the original speed (1.00 to 1.00 in 5 rounds), no faster."
     spread = f"{ratio[0]:.2f} times the original speed ({ratio[1]:.2f} to {ratio[2]:.2f} in 5 rounds)"
     assert together == f"16 sentences at once: {spread}, {told}."
+
+
+def test_a_model_that_says_nothing_ends_in_one_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_student(tmp_path / "student", SENTENCES["source"])
+    write_lines(tmp_path / "text.en", LINES)
+    words = ["prune", str(tmp_path / "student"), str(tmp_path / "text.en"), "-o", str(tmp_path / "small")]
+    assert main([*words, "--feedforward", "50%", "--minutes", "0"]) == 1
+    *_, last = capsys.readouterr().err.splitlines()
+    assert last.startswith("error: The model translates all of the ") and " sentences of studied to nothing: " in last
+    assert not (tmp_path / "small").exists()
 
 
 def test_what_is_lost_is_told_by_the_control(

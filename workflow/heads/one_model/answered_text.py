@@ -108,7 +108,13 @@ class AnsweredSplits:
                 self._label(self.splits[split], sentences, answers)
             else:
                 self._translate(split, sentences, answers)
-        return AnsweredText(read_lines(sentences), read_lines(answers))
+        text = AnsweredText(read_lines(sentences), read_lines(answers))
+        if not text.sentences:
+            raise UserError(
+                f"The model translates all of the {len(self.splits[split])} sentences of {split} to nothing: delete "
+                f"{self.folder.parent}, and give text in its source language, with --prefix or languages if needed."
+            )
+        return text
 
     def _translate(self, split: str, sentences: Path, answers: Path) -> None:
         translator = open_translator(
