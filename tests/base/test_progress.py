@@ -189,6 +189,7 @@ rule first:
 """
 
 
+@pytest.mark.slow
 def test_a_term_lets_the_running_job_end_and_starts_no_other(results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     of_snakemake(results.parent, monkeypatch, STOPPED)
     begun, handler = results.parent / "begun", signal.getsignal(signal.SIGTERM)
@@ -221,6 +222,7 @@ rule gates:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("quiet", [[], ["--quiet", "rules"]])
 def test_snakemake_itself_draws_the_line_on_a_terminal_and_clears_it(
     results: Path, monkeypatch: pytest.MonkeyPatch, quiet: list[str]
@@ -308,6 +310,7 @@ def test_columns_that_no_model_has_are_not_shown(results: Path, capsys: pytest.C
     assert capsys.readouterr().out.split("\n")[0].split() == [name for name in module.SHOWN if name not in lacking]
 
 
+@pytest.mark.slow
 def test_the_updates_of_an_experiment_are_timed_before_snakemake_begins(
     results: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

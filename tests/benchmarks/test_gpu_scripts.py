@@ -318,6 +318,7 @@ def test_the_readme_names_every_script_and_no_other() -> None:
     assert named == {path.name for path in (ROOT / "benchmarks/gpu").glob("*.py")} - {"kernels.py", "measuring.py"}
 
 
+@pytest.mark.slow
 def test_operations_are_counted_without_a_device() -> None:
     """In a process of its own, as the device that has only a name is known to torch for the rest of a process."""
     path = os.pathsep.join(str(ROOT / folder) for folder in ("workflow", "benchmarks", "tests/devices"))

@@ -255,6 +255,7 @@ def test_no_single_offset_finds_the_head(relation: str) -> None:
     assert offsets.most_common(1)[0][1] < 0.7 * offsets.total()
 
 
+@pytest.mark.slow
 def test_the_stream_uses_constant_memory() -> None:
     peaks = []
     for count in (4_000, 12_000):

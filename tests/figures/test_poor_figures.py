@@ -20,6 +20,7 @@ from heads.base.names import ATTENTION_LABELS
 from heads.figures.style import styled
 from heads.tables.catalogue import FIGURES
 from heads.tables.reading import load_runs
+from slow_ones import slow_but
 
 HEADS = 2 * 3
 """Heads of each kind of attention."""
@@ -85,7 +86,7 @@ def pixels(figure: Figure) -> NDArray[np.int_]:
     return np.asarray(Image.open(stream)).astype(int)
 
 
-@pytest.mark.parametrize("name", OF_TRANSLATORS)
+@pytest.mark.parametrize("name", slow_but(OF_TRANSLATORS[::4], OF_TRANSLATORS))
 def test_poor_data_still_gives_a_figure_in_which_every_panel_shows_something_or_says_why_not(
     name: str, poor: list[Path]
 ) -> None:

@@ -88,6 +88,7 @@ def test_whole_numbers_of_8_bits_take_less_room_and_change_probabilities(
     assert sizes[1] < sizes[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cut", slow_but([OPEN], [None, OPEN, NONE]), ids=["whole", "uneven", "without any head"])
 def test_onnx_graphs_give_every_subword_our_probability_and_the_script_finds_our_translations(
     cut: dict[str, list[list[bool]]] | None, experiment: Experiment, tmp_path: Path

@@ -133,9 +133,8 @@ def tried(chosen: Sequence[Mutation], jobs: int, place: Path) -> Iterator[tuple[
 
 def content_of_commit() -> str:
     """What names the content of the last commit, whoever made it and when."""
-    return subprocess.run(
-        ["git", "rev-parse", "--short=12", "HEAD^{tree}"], cwd=ROOT, check=True, capture_output=True, text=True
-    ).stdout.strip()
+    words = ["git", "rev-parse", "--short=12", "HEAD^{tree}"]
+    return subprocess.run(words, cwd=ROOT, check=True, capture_output=True, text=True, timeout=60).stdout.strip()
 
 
 def main() -> int:

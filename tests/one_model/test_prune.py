@@ -144,6 +144,7 @@ def test_a_model_is_pruned_again_and_its_page_counts_the_heads_that_it_had(model
     assert "has 11 heads, 7 fewer than at first" in said and "Pruned together, 0 heads" not in said
 
 
+@pytest.mark.slow
 def test_a_run_that_was_stopped_goes_on_and_ends_with_the_same_model(
     model: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -26,6 +26,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place
 
 
+@pytest.mark.slow
 def test_every_head_is_described(folder: Path, tmp_path: Path) -> None:
     how = ["--prefix", PREFIX, "--sentences", "40", "--masked", "6", "--show", "1", "3", "--metric", "rouge-l"]
     assert main(["inspect", str(folder / "model"), str(folder / "text.txt"), "-o", str(tmp_path / "a.html"), *how]) == 0

@@ -45,6 +45,7 @@ from heads.training.job import pruning_of
 from heads.training.loop import Training
 from heads.training.schedule import TrainingPlan
 from heads.translation.beam_search import greedy
+from slow_ones import slow_but
 
 KEEP = len(KNOWN)
 DRAWS = [f"random{number}" for number in range(1, 7)]
@@ -159,7 +160,7 @@ def test_no_random_draw_finds_the_known_heads(measured: Path) -> None:
     assert len({frozenset(heads) for heads in found.values()}) > 1
 
 
-@pytest.mark.parametrize("rule", [rule for rule in LRP_RULES if rule != "voita-2019"])
+@pytest.mark.parametrize("rule", slow_but(["plain", "z-plus"], [rule for rule in LRP_RULES if rule != "voita-2019"]))
 def test_every_rule_of_relevance_propagation_finds_the_known_heads(
     tiny_shape: Shape, tmp_path: Path, rule: str
 ) -> None:

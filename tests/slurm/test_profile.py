@@ -53,6 +53,7 @@ def test_every_rule_but_trainings_and_a_few_long_ones_is_in_a_group() -> None:
     assert set(PROFILE["groups"]) == submitted_rules() - ALONE
 
 
+@pytest.mark.slow
 def test_where_there_is_no_slurm_a_run_ends_at_once_and_a_plan_is_made(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -69,6 +70,7 @@ def test_where_there_is_no_slurm_a_run_ends_at_once_and_a_plan_is_made(
     assert "rule corpus:" not in done.stdout and not (folder / ".snakemake/locks").exists()
 
 
+@pytest.mark.slow
 def test_a_run_of_all_paper_experiments_submits_about_two_jobs_for_each_model(tmp_path: Path) -> None:
     folder = checkout(tmp_path)
     corpora = configuration(folder)["corpora"]

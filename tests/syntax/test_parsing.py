@@ -192,6 +192,7 @@ def in_folder(folder: Path, *words: str) -> list[str]:
     return [word if word.startswith("--") else str(folder / word) for word in words]
 
 
+@pytest.mark.slow
 def test_a_tiny_trained_parser_keeps_words_spaces_and_multiword_tokens_and_learns_the_tree(trained: Path) -> None:
     gold = list(read_conllu(trained / "dev.conllu"))
     paths = in_folder(trained, "--model", "model", "--trees", "dev.conllu", "--parsed", "parsed.conllu")
@@ -223,6 +224,7 @@ def test_the_parser_is_given_what_it_was_trained_on(trained: Path) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_a_model_is_inspected_by_the_trees_that_stanza_makes(
     trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -17,6 +17,7 @@ from heads.tables.claims import too_weak
 from heads.tables.gathering import table_of_runs
 from heads.tables.reading import SCORED, load_reference
 from heads.tables.verdicts import TOO_WEAK
+from slow_ones import slow_but
 
 
 def classifier(accuracy: float, majority: float, examples: int) -> dict[str, pd.DataFrame]:
@@ -95,7 +96,10 @@ def test_a_classifier_that_always_says_the_likeliest_label_loses_nothing_and_sho
     assert found["importance_over_ablation"] != TOO_WEAK != found["faster_in_larger_batches"]
 
 
-@pytest.mark.parametrize(("bleu", "copied", "weak"), [(0.9, None, True), (12.0, 6.5, True), (12.0, None, False)])
+@pytest.mark.parametrize(
+    ("bleu", "copied", "weak"),
+    slow_but([(12.0, 6.5, True)], [(0.9, None, True), (12.0, 6.5, True), (12.0, None, False)]),
+)
 def test_a_translator_of_hardly_any_bleu_answers_no_claim_about_losing_little(
     tmp_path: Path, bleu: float, copied: float | None, *, weak: bool
 ) -> None:

@@ -40,6 +40,7 @@ def claiming(folder: Path) -> tuple[subprocess.Popen[str], str]:
     return job, job.stdout.readline().strip()
 
 
+@pytest.mark.slow
 def test_two_jobs_never_take_the_same_gpu_and_a_killed_one_gives_it_back(tmp_path: Path) -> None:
     jobs = [claiming(tmp_path) for _ in range(3)]
     try:

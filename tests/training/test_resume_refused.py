@@ -20,6 +20,7 @@ from heads.training import job
 from heads.training.distributed import Processes
 from heads.training.loop import Row, Training
 from heads.training.training_text import read_training_text
+from slow_ones import slow_but
 from tiny_commands import command, started, words_of, write_data
 
 SECTIONS = {"baseline": {"updates": 4}, "gates": {"updates": 4}, "scratch": {"updates": 4}, "selected": {"updates": 4}}
@@ -121,7 +122,7 @@ OTHER_WORDS: dict[str, tuple[str, list[str], dict[str, Any]]] = {
 }
 
 
-@pytest.mark.parametrize("what", OTHER_WORDS)
+@pytest.mark.parametrize("what", slow_but(["dropout", "target", "chosen heads"], OTHER_WORDS))
 def test_a_command_that_differs_starts_from_its_own_beginning(
     place: Place, what: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -47,6 +47,7 @@ def spared(said: str) -> set[str]:
     return set(re.findall(r"Output file results/(\S+) will be obtained from", said))
 
 
+@pytest.mark.slow
 def test_a_second_checkout_with_the_same_cache_trains_nothing_twice(first: Path, cached: Run, tmp_path: Path) -> None:
     second = checkout(tmp_path)
     done = cached(second, PRUNED)

@@ -77,6 +77,7 @@ def test_a_job_finds_the_clone_first_and_then_what_pythonpath_names(
         assert read_lines(fresh / "whose.txt") == [str(fresh / "workflow/heads/__init__.py")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("alone", slow_but([""], ["demo-footnote8", "multi30k", "news-en-de", ""]))
 def test_every_experiment_can_be_planned(fresh: Path, alone: str) -> None:
     """All of them together; and one without all figures and one without gold trees, each alone."""
