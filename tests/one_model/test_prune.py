@@ -380,6 +380,29 @@ def test_a_model_that_says_nothing_ends_in_one_sentence(tmp_path: Path, capsys: 
     assert not (tmp_path / "small").exists()
 
 
+def test_the_control_is_scored_once_on_each_split(
+    experiment: Experiment, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    wanted = {
+        "dev": ["a small dog barks here .", "the old cat sees a house ."],
+        "test": ["a white house stands here ."],
+    }
+    pruning = shrinking_of(experiment.baseline, tmp_path, PruningRequest("all", 5, None, 1, "surgeon"))
+    small, asked = deepcopy(pruning.whole.model), list[tuple[bool, str]]()
+    monkeypatch.setattr(pruning.texts, "encoded", lambda split, _: split)
+
+    def evaluated(model: Any, _device: Any, split: str, _search: Any) -> Any:
+        asked.append((model is small, split))
+        said = ["a dog barks .", "the cat sees a house ."][: len(wanted[split])] if split == "dev" else wanted[split]
+        return (lambda _gates: said), wanted[split], BLEU
+
+    monkeypatch.setattr(shrinking, "evaluation_of", evaluated)
+    found = [pruning.loss(replace(pruning.whole, model=small), split) for split in ("dev", "dev", "test")]
+    assert asked == [(False, "dev"), (True, "dev"), (True, "dev"), (False, "test"), (True, "test")]
+    dev = sacrebleu.corpus_bleu(["a dog barks .", "the cat sees a house ."], [wanted["dev"]]).score
+    assert [loss.control for loss in found] == pytest.approx([dev, dev, 100.0], abs=0.01)
+
+
 def test_what_is_lost_is_told_by_the_control(
     experiment: Experiment, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

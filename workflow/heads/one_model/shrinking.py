@@ -16,7 +16,7 @@ import torch
 
 from heads.analysis.masking import evaluation_of
 from heads.analysis.masking_curve import compared
-from heads.analysis.metrics import BLEU
+from heads.analysis.metrics import BLEU, Found, Metric
 from heads.base.files import UserError
 from heads.base.names import SCOPES
 from heads.base.provenance import made_by
@@ -94,6 +94,8 @@ class Shrinking:
         self.whole, self.texts, self.request, self.folder = whole, texts, request, folder
         self.threads, self.device, self.report = threads, texts.device, texts.report
         self.heads = heads_in(whole, request)
+        self.control_scores: dict[str, Found] = {}
+        """By split, what the control scores in every draw of sentences, which is the same for all sizes."""
 
     def shrunk(self) -> Shrunk:
         """Prune to one size after the other. Raises UserError if even the largest one loses more than allowed."""
@@ -181,16 +183,20 @@ class Shrinking:
 
     def loss(self, smaller: Bundle, split: str) -> Loss:
         """The loss of a pruned model against the control, on a held-out split."""
-        control = self.texts.model
-        if self.needs_control:
-            control = replace(self.whole, model=load_model(self.folder.with_gates(CONTROL)).to(self.device))
-        (whole, wanted, metric), (own, _, _) = (
-            evaluation_of(one.model, self.device, self.texts.encoded(split, one), SEARCH) for one in (control, smaller)
-        )
-        pruned, unpruned = (metric.drawn(answer(None), wanted, DRAWS) for answer in (own, whole))
+        if split not in self.control_scores:
+            control = self.texts.model
+            if self.needs_control:
+                control = replace(self.whole, model=load_model(self.folder.with_gates(CONTROL)).to(self.device))
+            self.control_scores[split], _ = self.drawn(control, split)
+        unpruned, (pruned, metric) = self.control_scores[split], self.drawn(smaller, split)
         change = compared(pruned, unpruned)
         kept = heads_in(smaller, self.request)
         return Loss(kept, pruned[0], unpruned[0], *change, metric.name, metric.tokeniser)
+
+    def drawn(self, model: Bundle, split: str) -> tuple[Found, Metric]:
+        """What a model scores on all sentences of a split, and on each draw of them."""
+        answer, wanted, metric = evaluation_of(model.model, self.device, self.texts.encoded(split, model), SEARCH)
+        return metric.drawn(answer(None), wanted, DRAWS), metric
 
 
 def heads_in(model: Bundle, request: PruningRequest) -> int:

@@ -7,7 +7,7 @@ import pandas as pd
 from heads.base.names import DEVIATION, MEAN
 
 NEVER_AVERAGED = ("paper", "p_value", "low", "high", "chance")
-"""CachedStates of columns that belong to a single row and are not measurements."""
+"""Prefixes of columns that belong to a single row and are not measurements."""
 
 FACTS = (
     *("layer", "head", "head_chosen", "head_oracle", "best_head", "other_head", "offset", "masked", "draw"),

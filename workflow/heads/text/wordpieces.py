@@ -22,7 +22,7 @@ BYTES = "byte_subwords"
 FRAMED_WORDS: Mapping[str, Any] = {WORD_PIECES: True, FRAMED: True}
 """The facts beside the WordPieces of a BERT."""
 GOES_ON, BLANK = "##", "\u2581"
-"""CachedStates: in the vocabulary, of a subword that continues a word; when shown, of any other subword."""
+"""Prefixes: in the vocabulary, of a subword that continues a word; when shown, of any other subword."""
 SIGNS = ("<s>", "<pad>", "</s>", "<unk>", "<mask>")
 """Special tokens of byte-level BPE."""
 
