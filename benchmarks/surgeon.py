@@ -24,6 +24,7 @@ from heads.interop.opening import open_model
 from heads.model.encoder import Encoder
 from heads.model.sublayers import Gates
 from heads.one_model.answered_text import STUDIED, AnsweredSplits, splits_for
+from heads.one_model.costs import Costs
 from heads.one_model.request import PruningRequest, fitted, request_of
 from heads.one_model.surgery import SEARCH, Surgery, studied
 from heads.text.encoding import tokens_of
@@ -49,7 +50,7 @@ def rows(texts: AnsweredSplits, requests: list[PruningRequest], text: EncodedTex
     surgeries: dict[tuple[str, ...], Surgery] = {}
     for request in requests:
         if request.kinds not in surgeries:
-            surgeries[request.kinds] = Surgery(texts.model, texts, request, CPU, report)
+            surgeries[request.kinds] = Surgery(Costs(texts.model, texts, request, CPU), report)
         surgery = surgeries[request.kinds]
         surgery.request = request  # of the same kinds, so that its ladders serve
         if request is requests[0]:

@@ -40,7 +40,7 @@ def texts(model: Path, tmp_path: Path) -> AnsweredSplits:
 
 def surgery_of(texts: AnsweredSplits, **asked: Any) -> Surgery:
     request = replace(PruningRequest("all", None, None, 1, "surgeon"), **asked)
-    return Surgery(texts.model, texts, request, CPU, lambda _: None)
+    return Surgery(Costs(texts.model, texts, request, CPU), lambda _: None)
 
 
 @pytest.mark.parametrize("form", slow_but(["folder", "ctranslate2"], ["folder", "onnx", "ctranslate2"]))

@@ -13,12 +13,13 @@ from explored_page import data_of
 from heads.__main__ import main
 from heads.base.files import UserError, read_tsv
 from heads.base.names import ATTENTIONS, FEEDFORWARDS
-from heads.interop.bundle import saved_bundle
+from heads.interop.bundle import Bundle, saved_bundle
 from heads.model import folder as model_folder
 from heads.model.folder import load_folder
 from heads.model.transformer import Transformer
 from heads.one_model import fine_tuning, shrinking
 from heads.one_model.answered_text import STUDIED, AnsweredSplits, splits_for, splits_of
+from heads.one_model.costs import Costs
 from heads.one_model.request import PruningRequest, total_of_units
 from heads.one_model.surgery import Surgery, studied
 from heads.one_model.working_folder import WorkingFolder
@@ -57,10 +58,16 @@ def test_heads_go_without_any_training_and_what_is_told_is_what_was_lost(
         read.append(path)
         return load_tensors(path)
 
+    def weighed(costs: Costs, of: Bundle) -> int:
+        asked.append(of)
+        return bytes_in(costs, of)
+
+    asked, bytes_in = list[Bundle](), Costs.bytes_in
+    monkeypatch.setattr(Costs, "bytes_in", weighed)
     monkeypatch.setattr(model_folder, "load_tensors", noted)
     small, text = model.parent / "small", model.parent / "text.en"
     assert main(["prune", str(model), str(text), "-o", str(small), "--keep", keep, "--minutes", "0"]) == 0
-    assert read.count(model / "model.safetensors") == 1
+    assert read.count(model / "model.safetensors") == len(asked) == 1
     shape = load_folder(small).shape
     found = tuple(len(shape.heads((kind,))) for kind in ("enc_self", "dec_self", "dec_enc"))
     assert sum(found) == sum(left) and (keep == "8" or found == left)
@@ -88,7 +95,7 @@ def surgery(model: Path, tmp_path: Path) -> Surgery:
     sentences = splits_for(bundle, LINES, 1000, never)["train"]
     texts = AnsweredSplits(bundle, {STUDIED: sentences, "dev": sentences}, tmp_path / "texts", cpu, lambda _: None)
     request = PruningRequest("all", 9, None, 1, "surgeon", units=None, faster=1.01)
-    return Surgery(bundle, texts, request, cpu, lambda _: None)
+    return Surgery(Costs(bundle, texts, request, cpu), lambda _: None)
 
 
 def test_the_model_that_is_written_has_the_heads_picked_and_output_maps_refitted(

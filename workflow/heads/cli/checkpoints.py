@@ -36,8 +36,8 @@ def run(
     check_answers(model.shape, given.model)
     train = Tokens(train_source), Tokens(train_target)
     trained_on = pairs_of(*train, training.max_subwords, labelled=model.shape.encoder_only)
-    bound, alone = (how.batch_tokens, "importance.batch_tokens"), model.shape.encoder_only
-    pairs = measured_pairs(Tokens(dev_source), Tokens(dev_target), *bound, labelled=alone)
+    bound, labelled = (how.batch_tokens, "importance.batch_tokens"), model.shape.encoder_only
+    pairs = measured_pairs(Tokens(dev_source), Tokens(dev_target), *bound, labelled=labelled)
     paths = given.source, given.references, given.target_bpe
     text = evaluation_of(model, device, read_text(*paths, tokeniser_named(given.settings)), settings)
     rows = checkpoint_rows(model, weights, pairs, trained_on, *text, settings=settings, how=how, training=training)

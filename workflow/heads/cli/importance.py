@@ -19,8 +19,8 @@ def run(given: Measure) -> str:
     device = pick(given.device, given.threads)
     model = load_answering(given.model).to(device)
     # A sentence longer than a batch would break the bound on memory.
-    bound, alone = (settings.batch_tokens, "importance.batch_tokens"), model.shape.encoder_only
-    pairs = measured_pairs(Tokens(given.source), Tokens(given.target), *bound, labelled=alone)
+    bound, labelled = (settings.batch_tokens, "importance.batch_tokens"), model.shape.encoder_only
+    pairs = measured_pairs(Tokens(given.source), Tokens(given.target), *bound, labelled=labelled)
     batches = (batch for _, batch in pairs.in_order(settings.batch_tokens, settings.sentences or None))
     write_tsv(given.out, importance_rows(model, batches, label_smoothing=smoothing), COLUMNS)
     return label_of(device)

@@ -19,8 +19,8 @@ def run(given: Measure, conservation: Annotated[OutFile, "table to write: how mu
     settings = section(LrpSettings, given.settings["lrp"])
     model = load_answering(given.model).to(device)
     # A sentence longer than a batch would break the bound on memory.
-    bound, alone = (settings.batch_tokens, "lrp.batch_tokens"), model.shape.encoder_only
-    pairs = measured_pairs(Tokens(given.source), Tokens(given.target), *bound, labelled=alone)
+    bound, labelled = (settings.batch_tokens, "lrp.batch_tokens"), model.shape.encoder_only
+    pairs = measured_pairs(Tokens(given.source), Tokens(given.target), *bound, labelled=labelled)
     in_order = pairs.in_order(settings.batch_tokens, settings.sentences or None)
     batches = (generated(model, batch.to(device)) for _, batch in in_order)
     heads, kept = relevance_rows(model, batches, settings)

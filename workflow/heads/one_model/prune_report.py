@@ -16,7 +16,7 @@ from heads.model.encoder import Encoder
 from heads.model.folder import load_model
 from heads.model.shape import ModelShape
 from heads.one_model.answering import answered_by, maps_of_any, score_of_answers
-from heads.one_model.costs import SPEED, Costs
+from heads.one_model.costs import SPEED
 from heads.one_model.measuring import Measuring
 from heads.one_model.page import PARTS as PARTS_OF_HEADS
 from heads.one_model.page import content_of
@@ -62,7 +62,7 @@ def report_lines(pruning: Shrinking, shrunk: Shrunk, weights: int) -> Iterator[s
             f"Its feed-forward layers differ in width, and those of the format {form} do not: {zeros:,} "
             "of their units are zeros there, which take room and time."
         )
-    costs = Costs(whole, pruning.texts, pruning.request, pruning.device)
+    costs = pruning.costs
     if whole is not costs.original:
         yield vocabulary_line(whole, pruning.texts)
     whole_size = costs.original_bytes / MEGABYTE

@@ -30,6 +30,7 @@ from heads.model.folder import GATES_LOG, HEADS, WEIGHTS, load_model, model_of
 from heads.model.shape import ModelShape, facts_of
 from heads.one_model.answered_text import AnsweredSplits
 from heads.one_model.answering import GREEDY, UNITS
+from heads.one_model.costs import Costs
 from heads.one_model.fine_tuning import fine_tune
 from heads.one_model.request import GATES, SURGEON, PruningRequest
 from heads.one_model.surgery import Surgery
@@ -93,7 +94,7 @@ class Shrinking:
         """whole: the model, on the device of the texts. folder: for what a later attempt needs."""
         self.whole, self.texts, self.request, self.folder = whole, texts, request, folder
         self.threads, self.device, self.report = threads, texts.device, texts.report
-        self.heads = heads_in(whole, request)
+        self.heads, self.costs = heads_in(whole, request), Costs(whole, texts, request, texts.device)
         self.control_scores: dict[str, Found] = {}
         """By split, what the control scores in every draw of sentences, which is the same for all sizes."""
 
@@ -101,7 +102,7 @@ class Shrinking:
         """Prune to one size after the other. Raises UserError if even the largest one loses more than allowed."""
         request, fitting = self.request, None
         tried: dict[int, Path] = {}
-        surgery = Surgery(self.whole, self.texts, request, self.device, self.report) if request.by == SURGEON else None
+        surgery = Surgery(self.costs, self.report) if request.by == SURGEON else None
         if surgery is not None and not self.folder.has_pruned:
             for line in surgery.sizes():
                 self.report(line)

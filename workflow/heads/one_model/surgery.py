@@ -6,7 +6,6 @@ from functools import cached_property
 from pathlib import Path
 
 import numpy as np
-import torch
 
 from heads.analysis.masking import evaluation_of
 from heads.analysis.metrics import Metric
@@ -21,11 +20,11 @@ from heads.model.encoder import Encoder
 from heads.model.folder import WEIGHTS, save_folder
 from heads.model.head_removal import COLUMNS, head_rows
 from heads.model.shape import Place
-from heads.one_model.answered_text import STUDIED, AnsweredSplits
+from heads.one_model.answered_text import STUDIED
 from heads.one_model.answering import GREEDY, UNITS
 from heads.one_model.costs import Costs
 from heads.one_model.measuring import UNTRAINED
-from heads.one_model.request import PruningRequest, step_of, total_of_units
+from heads.one_model.request import step_of, total_of_units
 from heads.pruning.closed_form import BATCH_TOKENS, Surgeon, gram_matrices, output_maps, rungs_of, without
 from heads.pruning.ladders import COMPARED, HeldOut, ladders_of
 from heads.pruning.rungs import Budget, Ladder, interpolated, picked
@@ -45,13 +44,11 @@ TIMED = 4
 class Surgery:
     """One model, from which any number of heads of a scope, and of hidden units, can be taken."""
 
-    def __init__(
-        self, whole: Bundle, texts: AnsweredSplits, request: PruningRequest, device: torch.device, report: Report
-    ) -> None:
-        """whole: the model, on the device. report: called with what is being done."""
-        self.whole, self.model, self.texts = whole, whole.model, texts
-        self.request, self.device, self.report = request, device, report
-        self.costs = Costs(whole, texts, request, device)
+    def __init__(self, costs: Costs, report: Report) -> None:
+        """costs: of the model, the text and the request. report: called with what is being done."""
+        self.costs, self.report = costs, report
+        self.whole, self.model, self.texts = costs.whole, costs.model, costs.texts
+        self.request, self.device = costs.request, costs.device
 
     def smaller(self, heads: int, out: Path) -> None:
         """Write the model with so many heads, if any may go, and of the size asked for, into a folder.
