@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 import torch
 
+from heads.analysis.ablation import Translate
 from heads.analysis.masking import evaluation_of
 from heads.analysis.masking_curve import compared
-from heads.analysis.metrics import BLEU, Found, Metric
+from heads.analysis.metrics import BLEU, Answers, Found, Metric
 from heads.base.files import UserError
 from heads.base.names import SCOPES
 from heads.base.provenance import made_by
@@ -95,8 +96,8 @@ class Shrinking:
         self.whole, self.texts, self.request, self.folder = whole, texts, request, folder
         self.threads, self.device, self.report = threads, texts.device, texts.report
         self.heads, self.costs = heads_in(whole, request), Costs(whole, texts, request, texts.device)
-        self.control_scores: dict[str, Found] = {}
-        """By split, what the control scores in every draw of sentences, which is the same for all sizes."""
+        self.control_scores: dict[str, tuple[Found, Answers]] = {}
+        """By split, for all sizes: what the control scores in every draw of sentences, and what it is compared with."""
 
     def shrunk(self) -> Shrunk:
         """Prune to one size after the other. Raises UserError if even the largest one loses more than allowed."""
@@ -188,16 +189,19 @@ class Shrinking:
             control = self.texts.model
             if self.needs_control:
                 control = replace(self.whole, model=load_model(self.folder.with_gates(CONTROL)).to(self.device))
-            self.control_scores[split], _ = self.drawn(control, split)
-        unpruned, (pruned, metric) = self.control_scores[split], self.drawn(smaller, split)
+            answer, wanted, metric = self.evaluation(control, split)
+            self.control_scores[split] = metric.drawn(answer(None), wanted, DRAWS), wanted
+        unpruned, wanted = self.control_scores[split]
+        # A model that embeds sentences is compared with the control's vectors, never with its own.
+        answer, _, metric = self.evaluation(smaller, split)
+        pruned = metric.drawn(answer(None), wanted, DRAWS)
         change = compared(pruned, unpruned)
         kept = heads_in(smaller, self.request)
         return Loss(kept, pruned[0], unpruned[0], *change, metric.name, metric.tokeniser)
 
-    def drawn(self, model: Bundle, split: str) -> tuple[Found, Metric]:
-        """What a model scores on all sentences of a split, and on each draw of them."""
-        answer, wanted, metric = evaluation_of(model.model, self.device, self.texts.encoded(split, model), SEARCH)
-        return metric.drawn(answer(None), wanted, DRAWS), metric
+    def evaluation(self, model: Bundle, split: str) -> tuple[Translate, Answers, Metric]:
+        """What gives a model's answers to a split, what they are compared with, and by which measure."""
+        return evaluation_of(model.model, self.device, self.texts.encoded(split, model), SEARCH)
 
 
 def heads_in(model: Bundle, request: PruningRequest) -> int:
