@@ -92,10 +92,10 @@ def load_classifier(folder: Path) -> Classifier:
 
 def load_alone(folder: Path) -> ExampleEncoder:
     """The encoder-only model in a folder, from `load_model`. Raises UserError if it has a decoder."""
-    return check_alone(load_model(folder), folder)
+    return check_encoder_only(load_model(folder), folder)
 
 
-def check_alone(model: Encoder, folder: Path) -> ExampleEncoder:
+def check_encoder_only(model: Encoder, folder: Path) -> ExampleEncoder:
     """The model of a folder. Raises UserError if it has a decoder."""
     if not isinstance(model, ExampleEncoder):
         raise UserError(f"{folder} holds a model that translates and predicts no labels: give another run.")
