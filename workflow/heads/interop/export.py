@@ -44,7 +44,7 @@ def export(
     translator, vocabularies = bundle.translates()
     refuse_translator(bundle, form)
     refuse_copy(bundle, form)
-    facts, score, about = {**bundle.facts, **_names(bundle)}, bundle.score, bundle.about
+    facts, score, about = {**bundle.facts, **names_of(bundle)}, bundle.score, bundle.about
     rows = alignment or (bundle.place / ROWS if (bundle.place / ROWS).exists() else None)
     aligning = aligning_heads(rows, bundle.shape) if rows and form == "ctranslate2" else None
     target, difference = None if form == OURS else target_of(form, bundle.came_with), None
@@ -100,6 +100,6 @@ def refuse_copy(bundle: Bundle, form: str) -> None:
         raise UserError(f"{bundle.place} is already an exported model: copy the folder.")
 
 
-def _names(bundle: Bundle) -> dict[str, str]:
+def names_of(bundle: Bundle) -> dict[str, str]:
     """The experiment and run that a model is of, if it is of any, as facts."""
     return dict(zip(("experiment", "run"), bundle.run, strict=True)) if bundle.run else {}

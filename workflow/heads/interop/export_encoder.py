@@ -16,7 +16,7 @@ from heads.interop.bert.exporting import (
     write_tokenizer,
 )
 from heads.interop.bundle import Bundle, as_bundle
-from heads.interop.export import OURS, export, refuse_copy, refuse_translator
+from heads.interop.export import OURS, export, names_of, refuse_copy, refuse_translator
 from heads.interop.export_page import head_table
 from heads.interop.to_onnx import agreement_of_encoder, refuse_for_onnx, write_encoder
 from heads.model.encoder_only import ExampleEncoder
@@ -112,7 +112,7 @@ def export_encoder(model: Bundle | Path, out: Path, form: str = OURS, *, example
             write_json(stage / "origin.json", facts["provenance"])
         bundle.write_origin(stage)
         use = _use_of(form, shape, difference)
-        write_text(stage / "README.md", encoder_page(shape, facts, labels.words, use))
+        write_text(stage / "README.md", encoder_page(shape, {**facts, **names_of(bundle)}, labels.words, use))
     return difference
 
 
