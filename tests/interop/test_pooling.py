@@ -22,7 +22,7 @@ from heads.interop.bert.reading import read_bert
 from heads.interop.downloads import folder_of
 from heads.interop.export_encoder import export_encoder
 from heads.interop.opening import import_any
-from heads.model.folder import load_alone, save_folder
+from heads.model.folder import load_encoder_only, save_folder
 from heads.model.head_removal import prune
 from heads.model.shape import facts_of, shape_of
 from heads.text.encoding import vocabulary_of
@@ -83,7 +83,7 @@ def ours(folder: Path) -> NDArray[np.float32]:
     source = torch.full((len(rows), max(map(len, rows)) + 2), PAD)
     for number, row in enumerate(rows):
         source[number, : len(row)] = torch.tensor(row)
-    found: NDArray[np.float32] = load_alone(folder)(source, source > PAD)[:, 0].numpy()
+    found: NDArray[np.float32] = load_encoder_only(folder)(source, source > PAD)[:, 0].numpy()
     return found
 
 
@@ -117,7 +117,7 @@ def test_an_export_pools_alike_and_so_does_the_script_in_its_readme(
     save_encoder(tmp_path / "theirs", next(told for one, told in TOLD if one == way))
     import_any(str(tmp_path / "theirs"), folder := tmp_path / "ours")
     facts = facts_of(folder)
-    save_folder(prune(load_alone(folder), OPEN), folder, facts, facts["provenance"])
+    save_folder(prune(load_encoder_only(folder), OPEN), folder, facts, facts["provenance"])
     assert shape_of(folder).pooling == way
     difference = export_encoder(folder, out := tmp_path / "out", form, examples=ALONE)
     assert difference is not None and difference < 1e-6

@@ -17,7 +17,7 @@ from heads.base.files import UserError
 from heads.interop.export_encoder import export_encoder
 from heads.interop.opening import import_any
 from heads.model.encoder_only import SentenceEncoder
-from heads.model.folder import load_alone, load_classifier, load_folder, save_folder
+from heads.model.folder import load_classifier, load_encoder_only, load_folder, save_folder
 from heads.model.head_removal import prune
 from heads.model.shape import facts_of, shape_of
 from heads.text.encoding import vocabulary_of
@@ -45,7 +45,7 @@ def ours(folder: Path) -> NDArray[np.float32]:
     source = torch.full((len(rows), max(map(len, rows)) + 2), PAD)
     for number, row in enumerate(rows):
         source[number, : len(row)] = torch.tensor(row)
-    found: NDArray[np.float32] = load_alone(folder)(source, source > PAD)[:, 0].numpy()
+    found: NDArray[np.float32] = load_encoder_only(folder)(source, source > PAD)[:, 0].numpy()
     return found
 
 
@@ -58,7 +58,7 @@ def imported(tmp_path: Path) -> tuple[Path, Any, Any]:
 
 
 def pruned(folder: Path) -> Path:
-    model = prune(load_alone(folder), OPEN)
+    model = prune(load_encoder_only(folder), OPEN)
     save_folder(model, folder, facts_of(folder), facts_of(folder)["provenance"])
     return folder
 
@@ -74,7 +74,7 @@ def test_vectors_are_those_of_transformers_whatever_is_padded(imported: tuple[Pa
 
 def test_a_classifier_embeds_nothing_and_a_sentence_encoder_tells_no_labels(imported: tuple[Path, Any, Any]) -> None:
     folder = imported[0]
-    assert isinstance(load_alone(folder), SentenceEncoder)
+    assert isinstance(load_encoder_only(folder), SentenceEncoder)
     with pytest.raises(UserError, match="holds a model that embeds sentences and predicts no labels"):
         load_classifier(folder)
     with pytest.raises(UserError, match="holds a model that embeds sentences and does not translate"):
