@@ -32,7 +32,7 @@ from heads.interop.bundle import open_translator
 from heads.interop.opening import import_any
 from heads.interop.t5.importing import numbering_of
 from heads.interop.t5.reading import read_t5
-from heads.model.folder import load_alone, load_folder
+from heads.model.folder import load_encoder_only, load_folder
 from heads.model.transformer import Transformer
 from heads.text.batches import make_batch
 from heads.text.encoding import vocabulary_of
@@ -111,7 +111,11 @@ def of_archive(folder: Path) -> float:
 def of_encoder(folder: Path, theirs: Any, tokeniser: Any, *, classifies: bool) -> float:
     """Largest difference of a label's log-probability or of a part of a vector between a BERT and its import."""
     import_any(str(folder / "theirs"), folder / "ours")
-    ours, vocabulary, worst = load_alone(folder / "ours").double(), vocabulary_of(folder / "ours/source.model"), 0.0
+    ours, vocabulary, worst = (
+        load_encoder_only(folder / "ours").double(),
+        vocabulary_of(folder / "ours/source.model"),
+        0.0,
+    )
     for line in EXAMPLES if classifies else [line.split("\t")[0] for line in EXAMPLES]:
         given = encoded(tokeniser, [line])
         source = torch.tensor(vocabulary.encode([line]))

@@ -20,9 +20,9 @@ from heads.config.settings import classifying, merged, section
 from heads.config.trainings import BpeSettings
 from heads.model.checkpoint import save_tensors
 from heads.model.folder import model_of, save_folder
-from heads.model.head_removal import COLUMNS, head_rows, prune
+from heads.model.head_removal import prune, write_heads
 from heads.model.shape import ModelShape, full_heads
-from heads.pruning.selection import COLUMNS as SELECTED
+from heads.pruning.selection import CHOSEN_COLUMNS
 from heads.text.labels import write_labels
 from heads.text.vocabulary import train_bpe
 
@@ -156,7 +156,7 @@ def _write_models(world: World) -> None:
     save_folder(model, world.gates, facts, provenance())
     save_folder(smaller, world.pruned, facts, provenance())
     for run in (world.gates, world.pruned):
-        write_tsv(run / "heads.tsv", head_rows(smaller.shape), COLUMNS)
+        write_heads(run / "heads.tsv", smaller.shape)
     if world.task != EMBEDDING:
         for run in (world.model, world.pruned):
             write_lines(
@@ -180,7 +180,7 @@ def _write_measures(world: World) -> None:
         write_tsv(world.model / name, masked, columns)
     write_tsv(world.model / "confidence.tsv", [{**p, "confidence": n / 30} for n, p in numbered], [*HEAD, "confidence"])
     chosen = [{"method": "confidence", "budget": len(places) - 1, **p, "open": int(n > 0)} for n, p in numbered]
-    write_tsv(world.model / "selection.tsv", chosen, SELECTED)
+    write_tsv(world.model / "selection.tsv", chosen, CHOSEN_COLUMNS)
 
 
 def kinds_in(rows: list[dict[str, str]]) -> set[str]:

@@ -11,16 +11,15 @@ from typing import Any
 import numpy as np
 
 from heads.__main__ import main
-from heads.analysis.alignment_heads import COLUMNS as ALIGNMENT_HEADS
+from heads.analysis.alignment_heads import ALIGNMENT_COLUMNS
 from heads.analysis.attention_maps import packed
-from heads.analysis.cross_attention_roles import COLUMNS as CROSS_ATTENTION_ROLES
+from heads.analysis.cross_attention_roles import CROSS_ATTENTION_COLUMNS
 from heads.analysis.cross_attention_roles import ROLES as CROSS_ROLES
 from heads.base.files import read_json, read_lines, read_tsv, write_json, write_lines, write_tsv
 from heads.base.names import ATTENTIONS, NO_TREES, REFERENCES, SCOPES
 from heads.base.runs import Run
 from heads.base.targets import Target
-from heads.translation.bleu import COLUMNS as STATISTICS
-from heads.translation.bleu import bleu_of
+from heads.translation.bleu import STATISTICS, bleu_of
 from shape_facts import facts_with_shape
 
 RELATIONS = ("nsubj", "obj", "amod", "advmod")
@@ -204,7 +203,7 @@ def _alignment(path: Path, live: list[list[int]], rng: np.random.Generator) -> N
                 where = {"step": step, "layer": layer, "head": head, "aer": aer, **ends, "offset": -1}
                 counts = {"links": 900, "target_words": 950, "pairs": 100, "aligns": int(aligns)}
                 rows.append({**where, "offset_aer": 0.55, **gain, **counts})
-    write_tsv(path / "alignment_heads.tsv", rows, ALIGNMENT_HEADS)
+    write_tsv(path / "alignment_heads.tsv", rows, ALIGNMENT_COLUMNS)
 
 
 def _cross_attention(path: Path, live: list[list[int]], rng: np.random.Generator) -> None:
@@ -219,7 +218,7 @@ def _cross_attention(path: Path, live: list[list[int]], rng: np.random.Generator
                 gain = {"gain_low": share - 0.22, "gain_high": share - 0.18, "cases": 900, "pairs": 100}
                 told = {"linked_by": "1.0 being written", "information": 2.5, "holds": int(holds)}
                 rows.append({"layer": layer, "head": head, "role": role, "share": share, **ends, **gain, **told})
-    write_tsv(path / "cross_attention_roles.tsv", rows, CROSS_ATTENTION_ROLES)
+    write_tsv(path / "cross_attention_roles.tsv", rows, CROSS_ATTENTION_COLUMNS)
 
 
 def _maps(path: Path, live: Live, rng: np.random.Generator) -> None:

@@ -11,7 +11,7 @@ import torch
 
 from heads.base.targets import Target
 from heads.config.trainings import GatesSettings, SubsetSettings
-from heads.training.checkpointing import Unfinished
+from heads.training.checkpointing import UnfinishedFolder
 from heads.training.job import frozen_beside, pruning_of
 from heads.training.loop import Training, train
 from killed_trainings import Killed, killed
@@ -59,9 +59,9 @@ def stopped_and_whole(new: Callable[[], Training], folder: Path) -> tuple[Traini
         return {"dev_loss": 1.0}
 
     whole = new()
-    train(whole, evaluate, Unfinished(folder / "whole", "one", 1e9))
+    train(whole, evaluate, UnfinishedFolder(folder / "whole", "one", 1e9))
     with pytest.raises(Killed):
-        train(killed(new(), 4), evaluate, Unfinished(folder / "stopped", "one", 0.0))
+        train(killed(new(), 4), evaluate, UnfinishedFolder(folder / "stopped", "one", 0.0))
     resumed = new()
-    train(resumed, evaluate, Unfinished(folder / "stopped", "one", 1e9))
+    train(resumed, evaluate, UnfinishedFolder(folder / "stopped", "one", 1e9))
     return resumed, whole

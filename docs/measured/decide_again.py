@@ -33,7 +33,7 @@ from heads.figures.pruning import heads_by_type
 from heads.figures.scoreboard import drawn, page_of
 from heads.figures.style import STYLE, save
 from heads.tables.catalogue import TABLES
-from heads.tables.claims import COLUMNS, LEAST_BLEU, board_of, claim_row, over_seeds, stated, with_other_readings
+from heads.tables.claims import CLAIM_COLUMNS, LEAST_BLEU, board_of, claim_row, over_seeds, stated, with_other_readings
 from heads.tables.claims_heads import RELEVANCE_CLAIMS
 from heads.tables.claims_michel import MICHEL_CLAIMS
 from heads.tables.curves import NOT_SETTLED
@@ -142,7 +142,7 @@ def decided(experiment: str) -> pd.DataFrame:
                 beside = beside_of(claim, pruning[pruning["seed"] == seed])
                 row["relative_percent"] = 100 * row["ours"] / beside if beside else UNKNOWN
                 rows.append({"experiment": experiment, "seed": seed, **row, "rule": rule})
-    found = pd.DataFrame(rows, columns=list(COLUMNS))
+    found = pd.DataFrame(rows, columns=list(CLAIM_COLUMNS))
     return with_other_readings(over_seeds(with_spread(found, KEYS), KEYS))
 
 

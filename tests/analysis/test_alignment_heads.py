@@ -9,7 +9,7 @@ import torch
 from numpy.typing import NDArray
 
 from heads.analysis.alignment_heads import (
-    COLUMNS,
+    ALIGNMENT_COLUMNS,
     Gold,
     agreement,
     aligned,
@@ -106,7 +106,7 @@ def test_a_head_and_the_best_offset_stand_side_by_side_with_what_they_are_counte
     rows = rows_of(pairs, [first, second])
     assert [(row["step"], row["layer"], row["head"]) for row in rows] == [
         ("output", 1, 3), ("output", 2, 0), ("input", 1, 3), ("input", 2, 0)]  # fmt: skip
-    assert all(tuple(row) == COLUMNS for row in rows)
+    assert all(tuple(row) == ALIGNMENT_COLUMNS for row in rows)
     head, other, late, _ = rows
     # A makes 2 links in the first pair, 2 in the second (its middle step looks at EOS): 3 of 4 are right, 3 of 4 found.
     assert (head["precision"], head["recall"], head["aer"]) == pytest.approx((3 / 4, 3 / 4, 1 / 4))

@@ -11,7 +11,7 @@ from safetensors.numpy import save_file
 from heads.__main__ import main
 from heads.analysis.ablation import gates_without
 from heads.analysis.causal_gating import (
-    COLUMNS,
+    CAUSAL_COLUMNS,
     FACILITATES,
     INTERFERES,
     IRRELEVANT,
@@ -59,7 +59,7 @@ def text_of(model: Transformer, without: Head) -> list[Batch]:
 @pytest.fixture(scope="module")
 def rows(model: Transformer) -> dict[Head, Row]:
     found = causal_rows(model, text_of(model, HARMFUL), LONG)
-    assert [tuple(row) for row in found] == [COLUMNS] * len(found)
+    assert [tuple(row) for row in found] == [CAUSAL_COLUMNS] * len(found)
     return {(str(row["attention"]), int(row["layer"]), int(row["head"])): row for row in found}
 
 

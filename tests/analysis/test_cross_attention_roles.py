@@ -8,7 +8,7 @@ import pytest
 
 from heads.analysis.alignment_heads import Gold
 from heads.analysis.cross_attention_roles import (
-    COLUMNS,
+    CROSS_ATTENTION_COLUMNS,
     ROLES,
     Looked,
     between_subwords,
@@ -49,7 +49,7 @@ def shares(rows: list[dict[str, Any]]) -> dict[tuple[int, int, str], float]:
 @pytest.mark.parametrize("linked", [True, False])
 def test_heads_are_told_apart_by_the_target_word_whose_source_they_look_at(*, linked: bool) -> None:
     rows = cross_attention_roles(made(linked=linked), HEADS, SETTINGS)
-    assert [tuple(row) for row in rows] == [COLUMNS] * len(HEADS) * len(ROLES)
+    assert [tuple(row) for row in rows] == [CROSS_ATTENTION_COLUMNS] * len(HEADS) * len(ROLES)
     found = shares(rows)
     assert found[0, 2, "being written"] == found[0, 5, "written last"] == found[1, 1, "written next"] == 1
     assert max(share for (*head, _), share in found.items() if tuple(head) == (1, 3)) < 0.4

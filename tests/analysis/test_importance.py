@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from heads.analysis.importance import COLUMNS, FORMS, importance_rows
+from heads.analysis.importance import FORMS, IMPORTANCE_COLUMNS, importance_rows
 from heads.model.head_removal import prune
 from heads.model.shape import Head
 from heads.model.sublayers import Gates
@@ -47,7 +47,7 @@ def slope(model: Transformer, batch: Batch, head: Head) -> float:
 
 def scores(model: Transformer, batches: Iterable[Batch], form: str) -> dict[Head, float]:
     rows = importance_rows(model, batches, label_smoothing=SMOOTHING)
-    assert all(tuple(row) == COLUMNS for row in rows)
+    assert all(tuple(row) == IMPORTANCE_COLUMNS for row in rows)
     chosen = [row for row in rows if row["form"] == form]
     return {(str(r["attention"]), int(r["layer"]), int(r["head"])): float(r["importance"]) for r in chosen}
 

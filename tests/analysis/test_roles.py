@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from heads.analysis.roles import COLUMNS, frequency_ranks, pointed, positional, positions, rare, roles
+from heads.analysis.roles import ROLE_COLUMNS, frequency_ranks, pointed, positional, positions, rare, roles
 from heads.base.files import read_tsv, write_tsv
 from heads.config.analyses import RolesSettings
 from heads.syntax.words import Arc, Words, usable
@@ -197,7 +197,7 @@ def test_too_few_cases_have_an_accuracy_but_make_no_role() -> None:
 def test_a_relation_without_a_case_has_an_empty_accuracy(tmp_path: Path) -> None:
     rows = roles([(sentence(3), looking([0, 0, 0]))], [(0, 0)], RANKS, SETTINGS)
     assert measured(rows, "advmod head-to-dependent") == [(None, None, 0, 0)]
-    write_tsv(tmp_path / "roles.tsv", rows, COLUMNS)
+    write_tsv(tmp_path / "roles.tsv", rows, ROLE_COLUMNS)
     cells = measured(read_tsv(tmp_path / "roles.tsv"), "advmod head-to-dependent")
     assert cells == [("", "", "0", "0")]
 

@@ -7,7 +7,7 @@ import torch
 
 from bert_models import EXAMPLES, encoded, save_bert, save_tokeniser, transformers
 from heads.__main__ import main
-from heads.base.files import read_json, read_jsonl, read_tsv
+from heads.base.files import read_json, read_jsonl, read_lines, read_tsv
 from heads.interop.bert.importing import model_of_bert
 from heads.interop.bert.reading import read_bert
 from heads.model.folder import load_classifier
@@ -107,3 +107,4 @@ def test_it_is_trained_on_with_gates_cut_and_goes_back_to_transformers(folder: P
     assert len(load_classifier(small).shape.heads()) == 4
     assert main(["export", str(small), "-o", str(tmp_path / "out"), "--format", "huggingface"]) == 0
     assert read_json(tmp_path / "out/config.json")["num_attention_heads"] == 3
+    assert read_lines(tmp_path / "out/README.md")[0] == f"# {folder.name}/{small.relative_to(folder)}"

@@ -9,7 +9,7 @@ import pytest
 
 from heads.base.files import read_json, read_jsonl
 from heads.training import loop, pace
-from heads.training.checkpointing import Unfinished
+from heads.training.checkpointing import UnfinishedFolder
 from heads.training.loop import Training
 from killed_trainings import Killed, assert_same, killed
 from known_trainings import RATE, Train
@@ -43,7 +43,7 @@ def limited(new_training: New, seconds: float, updates: int = 40) -> Training:
 
 def ended(training: Training, folder: Path) -> dict[str, Any]:
     """The facts of a training that is run to its end."""
-    return loop.train(training, lambda *_: {"dev_loss": 1.0}, Unfinished(folder, "one", 0.0))
+    return loop.train(training, lambda *_: {"dev_loss": 1.0}, UnfinishedFolder(folder, "one", 0.0))
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from commands import FLAGS, FOLDER, NOISY, Case
+from commands import COMMANDS, FOLDER, NOISY, Case
 from experiments import LABELS, STUDENT, VECTORS
 
 from heads.config.trainings import BaselineSettings
@@ -14,9 +14,11 @@ OF_LABELS = (
     *("lrp", "maps", "masked", "masking_curve", "roles", "selected", "speed"),
 )
 OF_VECTORS = ("ablation", "confidence", "gates", "inspect", "prune")
+NOT_OF_WORDS = ("classified", "imported", "inspect", "prune", "translate")
+"""Commands with cases of their own alone."""
 SURGEON: dict[str, Any] = {"sentences": 60, "by": "surgeon", "updates": None, "minutes": 0}
 IN_EIGHT_BITS = {"megabytes": 9, "format": "ctranslate2", "quantization": "int8"}
-MADE_UP_FOR = {"grams": f"{FOLDER}/made/surgeon/g.safetensors"}
+MADE_UP_FOR = {"grams": f"{FOLDER}/made/surgeon/grams.safetensors"}
 EVERYTHING: dict[str, Any] = {
     "references": f"{FOLDER}/texts/test.target.txt",
     "trees": f"{FOLDER}/trees.conllu",
@@ -38,7 +40,7 @@ def imported(**settings: Any) -> dict[str, dict[str, Any]]:
 
 
 CASES: dict[str, Case] = {
-    **{name: Case(name) for name in FLAGS if name not in ("classified", "imported", "inspect", "prune", "translate")},
+    **{name: Case(name) for name in COMMANDS if name not in NOT_OF_WORDS},
     **{f"{name} of {LABELS}": Case(name, LABELS) for name in OF_LABELS},
     **{f"{name} of {VECTORS}": Case(name, VECTORS, alike=name != "prune") for name in OF_VECTORS},
     "ablation_out_of_domain by a beam": Case(

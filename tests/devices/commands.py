@@ -12,8 +12,10 @@ from unittest.mock import patch
 import yaml
 from experiments import SIDES, STUDENT, WORDS, Place
 
-from heads.__main__ import main
+from heads import cli
+from heads.__main__ import command, main
 from heads.base.files import read_lines, write_text
+from heads.cli import _signature as signatures
 from heads.config.analyses import LRP_RULES
 from known_experiment import SETTINGS
 
@@ -55,126 +57,95 @@ class Case:
     """Whether its files are those that the CPU writes, up to rounding."""
 
 
-def _tested(at: Place) -> Flags:
-    files = {"source": at.tokens("test", "source"), "references": at.text("test", "target")}
-    return {"model": at.baseline, **files, "target_bpe": at.bpe / "target.model"}
+def by_name(at: Place, out: Path, split: str) -> Flags:
+    """What a flag that has to be given is, by its name, in every command that has it, unless OWN says otherwise."""
+    return {
+        **{side: at.tokens(split, side) for side in SIDES},
+        **{f"{other}_{side}": at.tokens(other, side) for other in ("train", "dev") for side in SIDES},
+        **{f"{side}_bpe": at.bpe / f"{side}.model" for side in SIDES},
+        **{"references": at.text(split, "target"), "dev_references": at.text("dev", "target")},
+        **dict.fromkeys(("model", "baseline", "start_model", "unpruned"), at.baseline),
+        **{"settings": out / "settings.yaml", "data": at.bpe, "seed": 1, "scope": "all"},
+        **{"checkpoints": at.folder / "checkpoints", "runs": at.folder / "pruned/all/lam-9/seed-1"},
+        **{name: at.folder / f"{name}.tsv" for name in ("heads", "selection")},
+    }
 
 
-def _pairs(at: Place, split: str, prefix: str = "") -> Flags:
-    return {f"{prefix}{side}": at.tokens(split, side) for side in SIDES}
-
-
-def _both(at: Place) -> Flags:
-    return {"model": at.baseline, **{f"{side}_bpe": at.bpe / f"{side}.model" for side in SIDES}}
-
-
-def _measured(at: Place, out: Path) -> Flags:
-    return {"model": at.baseline, **_pairs(at, "dev"), "out": out / "out.tsv"}
-
-
-def _trained(at: Place, out: Path) -> Flags:
-    own = {"model": out, "history": out / "train.jsonl", "data": at.bpe, "seed": 1}
-    return {**own, "references": at.text("dev", "target")}
-
-
-def _gated(at: Place, out: Path) -> Flags:
-    written = {"heads": out / "heads.tsv", "gates_log": out / "gates.jsonl"}
-    return {**_trained(at, out), "scope": "all", "target": "lam-0.5", **written}
-
-
-def _ablated(at: Place, out: Path) -> Flags:
-    dev = {"dev_source": at.tokens("dev", "source"), "dev_references": at.text("dev", "target")}
-    names = ("masked", "masked_dev", "alone", "alone_dev", "layers")
-    return {**_tested(at), **dev, **{name: out / f"{name}.tsv" for name in names}}
+TESTED = {
+    *("ablation", "ablation_out_of_domain", "checkpoints", "classified", "masked", "masking_curve", "score", "speed")
+}
+"""Commands that read the test split; the others read the dev split."""
+FILES = {
+    **{"model": "", "checkpoints": "checkpoints", "history": "train.jsonl", "gates_log": "gates.jsonl"},
+    **{name: f"{name}.json" for name in ("bleu", "accuracy")},
+    **{name: f"{name}.txt" for name in ("translations", "predictions", *SIDES)},
+    **{"grams": "grams.safetensors", "output": "heads.html"},
+}
+"""What commands write, by the names of their flags; all else is a table that is called as its flag."""
 
 
 def _curved(at: Place, out: Path) -> Flags:
     of = "" if at.kind == WORDS else f" of {at.kind}"
     importance, ablation = (at.made[f"{name}{of}"] for name in ("importance", "ablation"))
     masked = {"ablation_dev": ablation / "masked_dev.tsv", "ablation_test": ablation / "masked.tsv"}
-    return {**_tested(at), "importance": importance / "out.tsv", **masked, "out": out / "out.tsv"}
-
-
-def _course(at: Place, out: Path) -> Flags:
-    sides = {**_pairs(at, "dev", "dev_"), **_pairs(at, "train", "train_")}
-    return {**_tested(at), **sides, "checkpoints": at.folder / "checkpoints", "out": out / "out.tsv"}
+    return {"importance": importance / "out.tsv", **masked}
 
 
 def _linked(at: Place, out: Path) -> Flags:
     texts = {f"{side}{end}": at.text("dev", side) for side in SIDES for end in ("", "_words")}
-    return {**_both(at), **texts, "links": at.folder / "links", "out": out / "out.tsv"}
+    return {**texts, "links": at.folder / "links"}
 
 
 def _with_trees(at: Place, out: Path) -> Flags:
-    told = {"source_bpe": at.bpe / "source.model", "trees": f"gold={at.folder / 'trees.conllu'}"}
-    return {"model": at.baseline, **told, "train_source": at.tokens("train", "source"), "out": out / "out.tsv"}
+    return {"trees": f"gold={at.folder / 'trees.conllu'}"}
 
 
 def _shown(at: Place, out: Path) -> Flags:
     labels = {} if at.kind == WORDS else {"labels": at.text("test", "target")}
-    return {**_both(at), "sentences": at.text("test", "source"), **labels, "out": out / "maps.json"}
+    return {"sentences": at.text("test", "source"), **labels, "out": out / "maps.json"}
 
 
-def _distilled(at: Place, out: Path) -> Flags:
-    drawn = {"text": at.text("train", "source"), "sentences": 4, "after": 1}
-    return {"model": at.baseline, **drawn, "source": out / "source.txt", "target": out / "target.txt", "settings": None}
+def _opened(at: Place, out: Path) -> Flags:
+    return {"model": at.folder / "theirs" if at.kind == STUDENT else at.baseline}
 
 
-def _scored(at: Place, out: Path) -> Flags:
-    written = {"translations": out / "t.txt", "bleu": out / "b.json", "statistics": out / "s.tsv"}
-    return {**_tested(at), "text": at.text("test", "source"), "against": "no one's", **written}
-
-
-def _opened(at: Place) -> Path:
-    return at.folder / "theirs" if at.kind == STUDENT else at.baseline
-
-
-def _inspected(at: Place, out: Path) -> Flags:
-    own = {"sentences": 4, "masked": 1, "settings": None}
-    return {"": (_opened(at), at.text("test", "source")), "output": out / "heads.html", **own}
-
-
-def _pruned(at: Place, out: Path) -> Flags:
-    own = {"keep": 3, "by": "gates", "updates": 2, "settings": None}
-    return {"": (_opened(at), at.folder / "text.txt"), "output": out / "small", **own}
-
-
-def _translated(at: Place, out: Path) -> Flags:
-    return {"": (_opened(at),), "beam": 2, "length_penalty": 0.6, "settings": None}
-
-
-FLAGS: dict[str, Callable[[Place, Path], Flags]] = {
-    "ablation": _ablated,
-    "ablation_out_of_domain": lambda at, out: {**_tested(at), "masked": out / "out.tsv"},
-    "alignment_heads": _linked,
-    "baseline": lambda at, out: {**_trained(at, out), "checkpoints": out / "checkpoints"},
-    "causal": _measured,
-    "checkpoints": _course,
-    "classified": lambda at, out: {**_tested(at), "predictions": out / "p.txt", "accuracy": out / "a.json"},
-    "confidence": _measured,
-    "cross_attention_roles": _linked,
-    "distilled": _distilled,
-    "dynamics": lambda at, out: {**_with_trees(at, out), **_pairs(at, "dev"), "checkpoints": at.folder / "checkpoints"},
-    "gates": lambda at, out: {**_gated(at, out), "start_model": at.baseline},
-    "importance": _measured,
-    "imported": lambda at, out: {**_trained(at, out), "checkpoints": out / "checkpoints"},
-    "inspect": _inspected,
-    "lrp": lambda at, out: {**_measured(at, out), "conservation": out / "conservation.tsv"},
+OWN: dict[str, Callable[[Place, Path], Flags]] = {
+    **dict.fromkeys(("alignment_heads", "cross_attention_roles"), _linked),
+    **dict.fromkeys(("dynamics", "roles"), _with_trees),
+    **dict.fromkeys(("gates", "penalty_gates"), lambda at, out: {"target": "lam-0.5"}),
+    "distilled": lambda at, out: {"text": at.text("train", "source"), "sentences": 4, "after": 1},
+    "inspect": lambda at, out: {**_opened(at, out), "text": at.text("test", "source"), "sentences": 4, "masked": 1},
     "maps": _shown,
-    "masked": lambda at, out: {**_tested(at), "selection": at.folder / "selection.tsv", "out": out / "out.tsv"},
     "masking_curve": _curved,
-    "penalty_gates": lambda at, out: {**_gated(at, out), "unpruned": at.baseline},
-    "prune": _pruned,
-    "roles": lambda at, out: {**_with_trees(at, out), "coverage": out / "c.tsv", "positions": out / "p.tsv"},
-    "score": _scored,
-    "scratch": lambda at, out: {**_trained(at, out), "unpruned": at.baseline, "heads": at.folder / "heads.tsv"},
-    "selected": lambda at, out: {**_trained(at, out), "start_model": at.baseline, "heads": at.folder / "heads.tsv"},
-    "speed": lambda at, out: {"baseline": at.baseline, "runs": at.folder / "pruned/all/lam-9/seed-1",
-                              "source": at.tokens("test", "source"), "out": out / "out.tsv"},
-    "surgeon": lambda at, out: {**_measured(at, out), **_pairs(at, "train", "train_"), "grams": out / "g.safetensors"},
-    "translate": _translated,
+    "prune": lambda at, out: {**_opened(at, out), "text": at.folder / "text.txt", "output": out / "small",
+                              "keep": 3, "by": "gates", "updates": 2},
+    "score": lambda at, out: {"text": at.text("test", "source"), "against": "no one's"},
+    "translate": lambda at, out: {**_opened(at, out), "beam": 2, "length_penalty": 0.6},
 }  # fmt: skip
-"""The usual flags of each command, and under the empty name what has no flag."""
+"""Flags of a command that their names do not tell, or that need not be given."""
+
+
+def flags_of(name: str) -> list[signatures.Flag]:
+    """The flags of a command."""
+    return signatures.flags_of(command(name, "heads")[0].run)
+
+
+BY_STANZA = {"parser", "parser_model"}
+"""Commands whose model is Stanza's."""
+COMMANDS = [
+    name
+    for name in sorted({path.stem for path in Path(cli.__path__[0]).glob("[a-z]*.py")} - BY_STANZA)
+    if "device" in {flag.name for flag in flags_of(name)}
+]
+"""All others that work on a device: `tests/test_house.py` has that they tell which it was."""
+
+
+def usual_flags(name: str, at: Place, out: Path) -> Flags:
+    """The usual flags of a command: those that have to be given, all that it writes, and its own."""
+    usual, stage = by_name(at, out, "test" if name in TESTED else "dev"), command(name, "heads")[0].run
+    asked = {flag.name: usual.get(flag.name) for flag in flags_of(name) if "default" not in flag.keywords}
+    written = {output: out / FILES.get(output, f"{output}.tsv") for output in signatures.outputs_of(stage)}
+    return {**asked, **written, **(OWN[name](at, out) if name in OWN else {})}
 
 
 def run(case: Case, at: Place, out: Path, device: str) -> Path:
@@ -184,13 +155,12 @@ def run(case: Case, at: Place, out: Path, device: str) -> Path:
         for name in {*SETTINGS, *OURS}
     }
     write_text(out / "settings.yaml", yaml.safe_dump(content).replace(FOLDER, str(at.folder)))
-    flags = {"settings": out / "settings.yaml", **FLAGS[case.command](at, out), **case.flags, "device": device}
-    words = [case.command]
-    for flag, value in flags.items():
+    flags, words = {**usual_flags(case.command, at, out), **case.flags, "device": device}, [case.command]
+    written = {flag.name: [word for word in flag.words[-1:] if word != flag.name] for flag in flags_of(case.command)}
+    for name, value in flags.items():
         values = value if isinstance(value, (list, tuple)) else [value]
         if value is not None:
-            words += [f"--{flag.replace('_', '-')}"] if flag else []
-            words += [str(one).replace(FOLDER, str(at.folder)) for one in values if one != ""]
+            words += [*written[name], *(str(one).replace(FOLDER, str(at.folder)) for one in values if one != "")]
     given = io.BytesIO("\n".join(read_lines(at.text("test", "source"))[:3]).encode())
     with (
         patch("sys.stdin", SimpleNamespace(buffer=given, isatty=lambda: False)),

@@ -17,7 +17,7 @@ from heads.model.encoder import Encoder
 from heads.model.encoder_only import Classifier, ExampleEncoder, SentenceEncoder
 from heads.model.head_removal import head_rows, prune
 from heads.model.shape import LEARNED, ModelShape, full_heads
-from heads.pruning.selection import COLUMNS as SELECTION
+from heads.pruning.selection import CHOSEN_COLUMNS
 from heads.syntax.conllu import place, write_conllu
 from heads.text.encoding import encode_file, vocabulary_or_labels
 from heads.text.labels import write_labels
@@ -102,7 +102,7 @@ def _write_beside(folder: Path, model: Encoder, left: Mapping[str, list[list[boo
     rows = head_rows(smaller.shape)
     write_tsv(folder / "heads.tsv", rows, ("attention", "layer", "head", "open"))
     for name, method in (("selection", "lrp"), ("by_surgeon", "surgeon")):
-        write_tsv(folder / f"{name}.tsv", [{"method": method, "budget": 7, **row} for row in rows], SELECTION)
+        write_tsv(folder / f"{name}.tsv", [{"method": method, "budget": 7, **row} for row in rows], CHOSEN_COLUMNS)
     trees = [[(word, word, "X", i, "dep" if i else "root", True) for i, word in enumerate("abcde"[:size])] for size in
              (5, 4, 3)]  # fmt: skip
     write_conllu(folder / "trees.conllu", map(place, trees))

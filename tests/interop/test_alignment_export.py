@@ -9,7 +9,7 @@ import torch
 from numpy.typing import NDArray
 
 from heads.__main__ import main
-from heads.analysis.alignment_heads import COLUMNS
+from heads.analysis.alignment_heads import ALIGNMENT_COLUMNS
 from heads.base.files import UserError, read_json, write_tsv
 from heads.interop.export import export
 from heads.interop.to_ctranslate2 import aligning_heads
@@ -30,8 +30,8 @@ def table(path: Path, rates: dict[tuple[int, int], float], below: float = 0.5) -
         for (layer, head), rate in rates.items():
             aer = rate if name == "output" else 1 - rate
             known = {"step": name, "layer": layer, "head": head, "aer": aer, "aligns": int(aer < below)}
-            rows.append(dict.fromkeys(COLUMNS, 0) | known)
-    write_tsv(path, rows, COLUMNS)
+            rows.append(dict.fromkeys(ALIGNMENT_COLUMNS, 0) | known)
+    write_tsv(path, rows, ALIGNMENT_COLUMNS)
     return path
 
 

@@ -14,7 +14,7 @@ from bert_models import save_bert
 from bert_models import save_tokeniser as save_word_pieces
 from fairseq_models import LANGUAGES, save_folder
 from heads.interop.bundle import Bundle, open_translator, saved_bundle
-from heads.interop.encoders_alone import export_any
+from heads.interop.export_encoder import export_any
 from heads.interop.firefox.items import MarianFile
 from heads.interop.opening import import_any, open_model
 from heads.text.labels import Labels

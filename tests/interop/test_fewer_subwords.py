@@ -16,8 +16,8 @@ from fairseq_models import LANGUAGES, TEXTS, rewrite_by_transformers
 from fairseq_models import save_folder as save_fairseq
 from heads.base.files import UserError
 from heads.interop.bundle import open_translator, saved_bundle
-from heads.interop.encoders_alone import export_alone
 from heads.interop.export import export
+from heads.interop.export_encoder import export_encoder
 from heads.interop.fewer_subwords import staying_in, write_with_fewer
 from heads.interop.firefox.fewer import fewer_in, written
 from heads.interop.firefox.shortlist import HEADER, Shortlist, read_shortlist
@@ -231,8 +231,8 @@ def test_a_classifier_answers_the_same_with_the_word_pieces_of_its_examples(tmp_
     fewer = vocabulary_of(tmp_path / "fewer/source.model")
     gone = {*all_subwords(whole)} - {*all_subwords(fewer)}
     assert gone >= {"white", "[unused0]"} and not gone & {"[MASK]", "##a", "b", "un", "##able"}
-    export_alone(tmp_path / "fewer", tmp_path / "out", "huggingface", examples=text)
-    export_alone(tmp_path / "fewer", tmp_path / "graph", "onnx", examples=text)
+    export_encoder(tmp_path / "fewer", tmp_path / "out", "huggingface", examples=text)
+    export_encoder(tmp_path / "fewer", tmp_path / "graph", "onnx", examples=text)
     logits = []
     for folder in (tmp_path / "theirs", tmp_path / "out"):
         model = transformers.AutoModelForSequenceClassification.from_pretrained(folder).eval()

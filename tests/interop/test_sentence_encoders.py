@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 from bert_models import EXAMPLES, encoded, save_bert, save_tokeniser, transformers
 from heads.__main__ import main
 from heads.base.files import UserError
-from heads.interop.encoders_alone import export_alone
+from heads.interop.export_encoder import export_encoder
 from heads.interop.opening import import_any
 from heads.model.encoder_only import SentenceEncoder
-from heads.model.folder import load_alone, load_classifier, load_folder, save_folder
+from heads.model.folder import load_classifier, load_encoder_only, load_folder, save_folder
 from heads.model.head_removal import prune
 from heads.model.shape import facts_of, shape_of
 from heads.text.encoding import vocabulary_of
@@ -45,7 +45,7 @@ def ours(folder: Path) -> NDArray[np.float32]:
     source = torch.full((len(rows), max(map(len, rows)) + 2), PAD)
     for number, row in enumerate(rows):
         source[number, : len(row)] = torch.tensor(row)
-    found: NDArray[np.float32] = load_alone(folder)(source, source > PAD)[:, 0].numpy()
+    found: NDArray[np.float32] = load_encoder_only(folder)(source, source > PAD)[:, 0].numpy()
     return found
 
 
@@ -58,7 +58,7 @@ def imported(tmp_path: Path) -> tuple[Path, Any, Any]:
 
 
 def pruned(folder: Path) -> Path:
-    model = prune(load_alone(folder), OPEN)
+    model = prune(load_encoder_only(folder), OPEN)
     save_folder(model, folder, facts_of(folder), facts_of(folder)["provenance"])
     return folder
 
@@ -74,7 +74,7 @@ def test_vectors_are_those_of_transformers_whatever_is_padded(imported: tuple[Pa
 
 def test_a_classifier_embeds_nothing_and_a_sentence_encoder_tells_no_labels(imported: tuple[Path, Any, Any]) -> None:
     folder = imported[0]
-    assert isinstance(load_alone(folder), SentenceEncoder)
+    assert isinstance(load_encoder_only(folder), SentenceEncoder)
     with pytest.raises(UserError, match="holds a model that embeds sentences and predicts no labels"):
         load_classifier(folder)
     with pytest.raises(UserError, match="holds a model that embeds sentences and does not translate"):
@@ -87,7 +87,7 @@ def test_automodel_reads_it_with_zeros_for_heads_that_were_cut_out(
 ) -> None:
     whole = ours(imported[0])
     folder = pruned(imported[0])
-    difference = export_alone(folder, tmp_path / "back", "huggingface", examples=ALONE)
+    difference = export_encoder(folder, tmp_path / "back", "huggingface", examples=ALONE)
     assert difference is not None and difference < 1e-6
     back = transformers.AutoModel.from_pretrained(tmp_path / "back", add_pooling_layer=False).eval()
     assert type(back).__name__ == "BertModel" and bool((back.encoder.layer[2].attention.self.query.weight == 0).all())
@@ -122,6 +122,6 @@ def test_the_graph_of_a_classifier_tells_its_logits(tmp_path: Path) -> None:
     save_tokeniser(tmp_path / "theirs")
     save_bert(tmp_path / "theirs")
     import_any(str(tmp_path / "theirs"), tmp_path / "ours")
-    difference = export_alone(tmp_path / "ours", tmp_path / "out", "onnx", examples=EXAMPLES)
+    difference = export_encoder(tmp_path / "ours", tmp_path / "out", "onnx", examples=EXAMPLES)
     assert difference is not None and difference < 1e-5
     assert [one.name for one in onnx.load(tmp_path / "out/encoder.onnx").graph.output] == ["logits"]

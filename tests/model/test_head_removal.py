@@ -11,11 +11,18 @@ from hypothesis import strategies as st
 from heads.base.files import UserError, write_tsv
 from heads.base.names import ATTENTIONS, SCOPES
 from heads.model.equal_units import with_equal_units
-from heads.model.head_removal import COLUMNS as PRUNED_COLUMNS
-from heads.model.head_removal import head_rows, module_name, open_heads_of, prune, pruned_shape, read_open_heads
+from heads.model.head_removal import (
+    OPEN_COLUMNS,
+    head_rows,
+    module_name,
+    open_heads_of,
+    prune,
+    pruned_shape,
+    read_open_heads,
+)
 from heads.model.shape import ModelShape, full_heads
 from heads.model.transformer import Transformer
-from heads.pruning.gates import COLUMNS as GATES_COLUMNS
+from heads.pruning.gates import GATE_COLUMNS
 from heads.text.batches import Batch
 
 pytestmark = pytest.mark.filterwarnings("ignore:Initializing zero-element tensors")
@@ -153,7 +160,7 @@ def test_a_table_of_heads_that_lost_its_end_is_named_or_as_it_was(
 ) -> None:
     path = tmp_path / run / "seed-1/heads.tsv"
     kinds = ("enc_self",) if "enc_self" in run or run == "elsewhere" else ATTENTIONS
-    columns = GATES_COLUMNS if "gates" in run else PRUNED_COLUMNS
+    columns = GATE_COLUMNS if "gates" in run else OPEN_COLUMNS
     write_tsv(path, [{**dict.fromkeys(columns, "0.25"), **row} for row in table(kinds)], columns)
     whole = path.read_bytes()
     expected = read_open_heads(path, tiny_shape())

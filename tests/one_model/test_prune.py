@@ -55,6 +55,7 @@ def test_a_model_keeps_the_heads_asked_for_and_what_is_told_is_what_it_lost(
     told = capsys.readouterr().err
     small = model.parent / "small"
     assert heads_of(small) == {"enc_self": 2, "dec_self": 6, "dec_enc": 6}
+    assert read_lines(small / "README.md")[0] == "# tiny/baseline/seed-1, 14 of 18 heads chosen by gates"
     held_out = splits_of(*distinct(LINES))["test"]
     wanted = greedy(model, held_out)
     own = sacrebleu.corpus_bleu(greedy(small, held_out), [wanted]).score
@@ -206,7 +207,7 @@ def test_of_the_sizes_tried_the_smallest_that_loses_no_more_is_taken(
         return Loss(heads, 90 - lost[heads], 90, -lost[heads], -lost[heads] - 1, -lost[heads] + 1)
 
     monkeypatch.setattr(Shrinking, "by_gates", lambda _, heads: seen.append(heads))
-    monkeypatch.setattr(Shrinking, "pruned", lambda _, heads, _folder: heads)
+    monkeypatch.setattr(Shrinking, "pruned", lambda _, folder: int(folder.name.removeprefix("keep-")))
     monkeypatch.setattr(Shrinking, "loss", loss)
     found = pruning.shrunk()
     assert (found.model, found.lost.kept) == (kept, kept) and seen == tried
@@ -221,6 +222,20 @@ def shrinking_of(model: Path, tmp_path: Path, request: PruningRequest = TO_LOSS)
     texts = AnsweredSplits(bundle, {}, tmp_path, torch.device("cpu"), lambda _: None)
     texts.known |= {split: AnsweredText(LINES[:3], LINES[:3]) for split in ("dev", "test")}
     return Shrinking(bundle, texts, request, WorkingFolder(tmp_path / "work", {}), 1)
+
+
+@pytest.mark.parametrize(
+    ("by", "start", "name"),
+    [
+        ("surgeon", "baseline", "baseline/seed-1, 11 of 18 heads chosen in closed form"),
+        ("gates", "pruned", "pruned/all/lam-0.2/seed-1, all 11 heads left"),
+    ],
+)
+def test_a_pruned_model_is_called_what_it_was_and_how_many_heads_it_has(
+    experiment: Experiment, tmp_path: Path, by: str, start: str, name: str
+) -> None:
+    pruning = shrinking_of(getattr(experiment, start), tmp_path, replace(TO_LOSS, by=by))
+    assert pruning.name_of(load_folder(experiment.pruned)) == ("tiny", name)
 
 
 def test_where_every_size_loses_too_much_it_is_said(

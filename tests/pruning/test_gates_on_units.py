@@ -15,7 +15,7 @@ from heads.model.folder import load_model, save_folder
 from heads.model.head_removal import module_name, prune, read_open_heads
 from heads.model.shape import ModelShape
 from heads.model.transformer import Transformer
-from heads.pruning.gates import COLUMNS, Budget, HardConcreteGates, budgets_of, gate_rows
+from heads.pruning.gates import GATE_COLUMNS, Budget, HardConcreteGates, budgets_of, gate_rows
 from heads.pruning.penalty import DrivenPenalty, gates_and_penalty
 from heads.pruning.removal import remove_closed
 from heads.text.batches import Batch
@@ -137,7 +137,7 @@ def test_the_model_without_closed_units_is_that_with_their_gates_at_zero(
     start, out = (tmp_path / f"tiny/{kind}/{scope}/lam-0.5/seed-1" for kind in ("gates", "pruned"))
     save_folder(model, start, {"updates": 1, "total_updates": 1, "dev_loss": 0.5}, {})
     rows = gate_rows(gates, model.shape)
-    write_tsv(start / "heads.tsv", rows, COLUMNS)
+    write_tsv(start / "heads.tsv", rows, GATE_COLUMNS)
     assert len(rows) == 22 + 18 * (scope == "everything")
     remove_closed(start, start / "heads.tsv", out, out / "heads.tsv")
     smaller, zeros = load_model(out).double(), {k: [one.double() for one in v] for k, v in gates.binary().items()}
@@ -151,7 +151,7 @@ def test_the_model_without_closed_units_is_that_with_their_gates_at_zero(
     assert {row["attention"] for row in read_tsv(out / "heads.tsv")} == {*ATTENTIONS}
     # A table that lost rows of its units is refused, not read as one of heads alone.
     for left in (rows[:-1], [row for row in rows if row["attention"] != "dec_ffn"], rows[: -22 or None]):
-        write_tsv(start / "heads.tsv", left, COLUMNS)
+        write_tsv(start / "heads.tsv", left, GATE_COLUMNS)
         with pytest.raises(UserError, match=r"no row names|not a scope"):
             read_open_heads(start / "heads.tsv", model.shape)
 

@@ -18,16 +18,11 @@ from torch import Tensor, nn
 
 from few_heads import KNOWN, MIDDLING, SURE, UNSURE, hand_made, sentences
 from heads.__main__ import main
-from heads.analysis.ablation import COLUMNS as ABLATION
-from heads.analysis.ablation import ablation_rows, gates_without, masked_alone
-from heads.analysis.causal_gating import COLUMNS as CAUSAL
-from heads.analysis.causal_gating import causal_rows
-from heads.analysis.confidence import COLUMNS as CONFIDENCE
-from heads.analysis.confidence import confidence
-from heads.analysis.importance import COLUMNS as IMPORTANCE
-from heads.analysis.importance import importance_rows
-from heads.analysis.lrp.rows import COLUMNS as LRP
-from heads.analysis.lrp.rows import relevance_rows
+from heads.analysis.ablation import ABLATION_COLUMNS, ablation_rows, gates_without, masked_alone
+from heads.analysis.causal_gating import CAUSAL_COLUMNS, causal_rows
+from heads.analysis.confidence import CONFIDENCE_COLUMNS, confidence
+from heads.analysis.importance import IMPORTANCE_COLUMNS, importance_rows
+from heads.analysis.lrp.rows import RELEVANCE_COLUMNS, relevance_rows
 from heads.base.files import read_tsv, write_json, write_text, write_tsv
 from heads.base.methods import METHOD_FILES
 from heads.base.targets import Target
@@ -37,8 +32,7 @@ from heads.model.shape import Head, ModelShape
 from heads.model.sublayers import Gates
 from heads.model.transformer import Transformer
 from heads.pruning.closed_form import Surgeon, gram_matrices, output_maps
-from heads.pruning.ladders import COLUMNS as LADDERS
-from heads.pruning.ladders import HeldOut, every_number, ladder_rows, ladders_of
+from heads.pruning.ladders import LADDER_COLUMNS, HeldOut, every_number, ladder_rows, ladders_of
 from heads.text.batches import Batch, Pairs, make_batch
 from heads.text.vocabulary import Tokens
 from heads.training.job import pruning_of
@@ -69,20 +63,20 @@ def measure(model: Transformer, folder: Path, rules: Collection[str] = ("plain",
     """Write everything that the methods read, as their stages do."""
     batches = [batch(12, seed) for seed in (1, 2)]
     write_json(folder / "model.json", {"shape": model.shape.as_dict()})
-    write_tsv(folder / "importance.tsv", importance_rows(model, batches, label_smoothing=SMOOTHING), IMPORTANCE)
-    write_tsv(folder / "confidence.tsv", confidence(model, batches), CONFIDENCE)
+    write_tsv(folder / "importance.tsv", importance_rows(model, batches, label_smoothing=SMOOTHING), IMPORTANCE_COLUMNS)
+    write_tsv(folder / "confidence.tsv", confidence(model, batches), CONFIDENCE_COLUMNS)
     surgeon = Surgeon(model, output_maps(model, gram_matrices(model, batches, model.shape.kinds)))
     ladders = ladders_of(surgeon, HeldOut(model, batches), every_number)
-    write_tsv(folder / "surgeon.tsv", [*ladder_rows(surgeon, ladders)], LADDERS)
-    write_tsv(folder / "causal.tsv", causal_rows(model, batches, CausalSettings(updates=40)), CAUSAL)
+    write_tsv(folder / "surgeon.tsv", [*ladder_rows(surgeon, ladders)], LADDER_COLUMNS)
+    write_tsv(folder / "causal.tsv", causal_rows(model, batches, CausalSettings(updates=40)), CAUSAL_COLUMNS)
     settings = LrpSettings(sentences=0, batch_tokens=500, stabiliser=TINY, rules=tuple(rules))
-    write_tsv(folder / "lrp.tsv", relevance_rows(model, batches, settings)[0], LRP)
+    write_tsv(folder / "lrp.tsv", relevance_rows(model, batches, settings)[0], RELEVANCE_COLUMNS)
 
     def translate(gates: Gates | None) -> list[str]:
         return [" ".join(f"w{subword}" for subword in line) for line in translated(model, batches[0], gates)]
 
     rows = ablation_rows(model, masked_alone(model.shape), translate, translate(None), resamples=20)
-    write_tsv(folder / "ablation.dev.tsv", rows, ABLATION)
+    write_tsv(folder / "ablation.dev.tsv", rows, ABLATION_COLUMNS)
 
 
 def kept(folder: Path, *targets: str) -> dict[str, set[Head]]:

@@ -12,7 +12,7 @@ from few_heads import RECURRENT
 from heads.base.files import UserError, write_tsv
 from heads.base.targets import Target
 from heads.config.trainings import GatesSettings, HardConcrete, SubsetSettings
-from heads.model.head_removal import COLUMNS, head_rows, open_heads_of, prune, read_open_heads
+from heads.model.head_removal import OPEN_COLUMNS, head_rows, open_heads_of, prune, read_open_heads
 from heads.model.shape import ModelShape
 from heads.model.transformer import Transformer
 from heads.pruning.gates import Budget, HardConcreteGates, TrainableGates, budgets_of, gate_rows
@@ -89,9 +89,9 @@ def test_tables_of_heads_tell_of_the_kinds_that_there_are(tiny_shape: Shape, tmp
     assert open_heads_of(encoder, shape) == {"enc_self": cut["enc_self"], "dec_self": [], "dec_enc": [[True] * 3] * 2}
     for run, kept in (("pruned/all/lam-0.2", rows), ("gates/all/lam-0.2", rows), ("gates/enc_self/lam-0.2", rows[:6])):
         folder = tmp_path / "tiny" / run / "seed-1"
-        write_tsv(folder / "heads.tsv", kept, COLUMNS)
+        write_tsv(folder / "heads.tsv", kept, OPEN_COLUMNS)
         assert read_open_heads(folder / "heads.tsv", shape)["enc_self"] == cut["enc_self"]
-    write_tsv(tmp_path / "tiny/pruned/all/lam-0.2/seed-1/heads.tsv", rows[:6], COLUMNS)
+    write_tsv(tmp_path / "tiny/pruned/all/lam-0.2/seed-1/heads.tsv", rows[:6], OPEN_COLUMNS)
     with pytest.raises(UserError, match="no row names dec_enc: delete"):
         read_open_heads(tmp_path / "tiny/pruned/all/lam-0.2/seed-1/heads.tsv", shape)
     with pytest.raises(UserError, match="the rows name dec_enc, which is not a scope"):

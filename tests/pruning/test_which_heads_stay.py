@@ -23,7 +23,7 @@ from heads.model.transformer import Transformer
 from heads.pruning.gates import HardConcreteGates, budgets_of, gate_rows, is_open
 from heads.text.batches import pairs_of, read_tokens
 from heads.text.vocabulary import Vocabulary
-from heads.training.checkpointing import Unfinished
+from heads.training.checkpointing import UnfinishedFolder
 from heads.training.evaluation import evaluation
 from heads.training.loop import Training, train
 
@@ -128,7 +128,7 @@ def test_every_look_at_the_dev_set_is_with_the_gates_of_the_finished_model_and_w
         looks.append({value for layers in gates.values() for gate in layers for value in gate.tolist()})
         return {"dev_loss": 1.0}
 
-    train(training, evaluate, Unfinished(tmp_path / "unfinished", "one", 1e9))
+    train(training, evaluate, UnfinishedFolder(tmp_path / "unfinished", "one", 1e9))
     assert looks == [{0.0, 1.0}] * 3  # after updates 2, 4 and 5
 
 

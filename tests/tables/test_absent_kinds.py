@@ -16,7 +16,7 @@ from heads.tables.claims import CLAIMS, stated
 from heads.tables.claims_michel import source_needed_most
 from heads.tables.evidence import Evidence
 from heads.tables.gathering import table_of_runs
-from heads.tables.reading import COLUMNS, frame_of, load_reference
+from heads.tables.reading import READ_COLUMNS, frame_of, load_reference
 from heads.tables.verdicts import NOT_MEASURED, Finding
 from made_evidence import swept
 
@@ -88,7 +88,7 @@ def curve(*kinds: str) -> dict[str, pd.DataFrame]:
         for kind in kinds
         for share, bleu in ((0.0, 30.0), (1.0, 0.0 if kind == "dec_enc" else 20.0))
     ]  # fmt: skip
-    return {"masking_curve.tsv": frame_of(rows, COLUMNS["masking_curve.tsv"])}
+    return {"masking_curve.tsv": frame_of(rows, READ_COLUMNS["masking_curve.tsv"])}
 
 
 def test_which_kind_needs_its_heads_most_is_not_told_of_two() -> None:

@@ -15,7 +15,7 @@ from fake_results import World, write_results
 from heads.tables.catalogue import FIGURES, TABLES
 from heads.tables.claims_alignment import ALIGNMENT_CLAIMS
 from heads.tables.cross_attention import alignment_table
-from heads.tables.reading import COLUMNS, RUN_COLUMNS, Frames, frame_of, load_reference, load_runs
+from heads.tables.reading import READ_COLUMNS, RUN_COLUMNS, Frames, frame_of, load_reference, load_runs
 from heads.tables.verdicts import TOO_FEW, Finding, holds
 
 BASELINE = ("x", "baseline", "", "", "", "", 1)
@@ -131,7 +131,7 @@ def by_layers(*layers: Sequence[float], margin: float = 0.01) -> Frames:
                          "aer_low": aer - margin, "aer_high": aer + 2 * margin, "gain": gain,
                          "gain_low": gain - 2 * margin, "gain_high": gain + margin}
                     )  # fmt: skip
-    return {FILE: frame_of(rows, (*RUN_COLUMNS, *COLUMNS[FILE]))}
+    return {FILE: frame_of(rows, (*RUN_COLUMNS, *READ_COLUMNS[FILE]))}
 
 
 def found(claim: str, *layers: Sequence[float], margin: float = 0.01) -> Finding:

@@ -10,7 +10,7 @@ from matplotlib.colors import to_rgba
 
 from drawn_figures import draw, lines_of
 from fake_results import World, table_of, write_results
-from heads.analysis.speed import COLUMNS
+from heads.analysis.speed import SPEED_COLUMNS
 from heads.base.files import read_tsv, write_tsv
 from heads.base.names import ATTENTIONS, BLEU
 from heads.figures.style import TYPE_COLOURS
@@ -250,7 +250,7 @@ def test_the_tables_rows_of_one_device_stand_together_and_seeds_are_averaged_wit
     for path in tmp_path.rglob("speed.tsv"):
         rows = read_tsv(path)
         faster = {"device": "A GPU", "ratio": "1.5", "ratio_low": "1.4", "ratio_high": "1.6"}
-        write_tsv(path, [row for pair in ((row | faster, row) for row in rows) for row in pair], COLUMNS)
+        write_tsv(path, [row for pair in ((row | faster, row) for row in rows) for row in pair], SPEED_COLUMNS)
     table = table_of("speed", runs)
     half = len(table) // 2
     assert [row["device"] for row in table] == ["CPU, 1 threads"] * half + ["A GPU"] * half

@@ -14,7 +14,7 @@ from heads.base.files import read_tsv, write_tsv
 from heads.base.names import ATTENTIONS, BLEU
 from heads.tables.catalogue import MICHEL, TABLES
 from heads.tables.claims_michel import MICHEL_CLAIMS, share
-from heads.tables.reading import COLUMNS, Frames, frame_of, load_reference
+from heads.tables.reading import READ_COLUMNS, Frames, frame_of, load_reference
 from heads.tables.verdicts import Finding, holds
 
 SURE, UNSURE = 0.001, 0.2
@@ -26,7 +26,7 @@ def frames(**rows: Sequence[dict[str, Any]]) -> Frames:
     """Measurements by the beginning of their file's name, with `_out_of_domain` for `.out_of_domain`."""
     given = {f"{name.replace('_out_of_domain', '.out_of_domain')}.tsv": list(found) for name, found in rows.items()}
     assert set(given) <= set(FILES)
-    return {name: frame_of(given.get(name, []), COLUMNS[name]) for name in FILES}
+    return {name: frame_of(given.get(name, []), READ_COLUMNS[name]) for name in FILES}
 
 
 def finding(claim: str, **rows: Sequence[dict[str, Any]]) -> Finding:

@@ -18,7 +18,7 @@ from heads.pruning.penalty import Penalty
 from heads.text.batches import Pairs, pairs_of, read_tokens
 from heads.text.special_ids import PAD
 from heads.text.vocabulary import Vocabulary
-from heads.training.checkpointing import Unfinished
+from heads.training.checkpointing import UnfinishedFolder
 from heads.training.evaluation import classification
 from heads.training.job import frozen_beside
 from heads.training.loop import Training, train
@@ -124,7 +124,7 @@ def test_a_killed_classifier_ends_as_if_nothing_had_happened(
 
     def run(training: Training, folder: Path) -> dict[str, Any]:
         evaluate = partial(classification, dev, training.plan.training, CPU)
-        return train(training, evaluate, Unfinished(folder, "one", 0.0))
+        return train(training, evaluate, UnfinishedFolder(folder, "one", 0.0))
 
     whole = new_training(lam=0.1, evaluate_every=4)
     expected = run(whole, tmp_path / "whole")

@@ -12,7 +12,7 @@ from heads.config.trainings import LengthSettings, TrainingSettings
 from heads.interop.bert.importing import EMBEDDING
 from heads.interop.opening import import_any
 from heads.model.encoder_only import SentenceEncoder
-from heads.model.folder import load_alone
+from heads.model.folder import load_encoder_only
 from heads.text.batches import Examples
 from heads.text.encoding import encode_file, vocabulary_or_labels
 from heads.text.vocabulary import Tokens
@@ -37,7 +37,7 @@ def training(tmp_path: Path, training_settings: Callable[..., TrainingSettings])
     source, target = (Tokens(tmp_path / f"{side}.safetensors") for side in texts)
     settings = training_settings(batch_tokens=15, micro_batch_tokens=15, learning_rate=0.0707107, warmup_updates=2)
     plan = TrainingPlan(settings, LengthSettings(updates=4, patience=0, average_last=1, average_every=1), 7, 0, CPU)
-    return Training(load_alone(tmp_path / "ours"), Examples(source, target, 40), plan)
+    return Training(load_encoder_only(tmp_path / "ours"), Examples(source, target, 40), plan)
 
 
 def gates_with(open_heads: list[list[float]]) -> dict[str, list[torch.Tensor]]:

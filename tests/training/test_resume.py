@@ -15,7 +15,7 @@ from heads.base.files import UserError, read_jsonl
 from heads.model.checkpoint import load_tensors, save_tensors
 from heads.model.encoder import Encoder
 from heads.model.sublayers import Gates
-from heads.training.checkpointing import Resumable, Unfinished, checkpoints_in, fingerprint
+from heads.training.checkpointing import Resumable, UnfinishedFolder, checkpoints_in, fingerprint
 from heads.training.loop import Training, train
 from heads.training.optimizers import Optimizers
 from killed_trainings import Killed, assert_same, killed
@@ -25,7 +25,7 @@ UPDATES = 11
 PLAN = {"updates": UPDATES, "average_last": 2, "average_every": 3}
 
 
-class Sometimes(Unfinished):
+class Sometimes(UnfinishedFolder):
     """Saves the state after the updates in `at` instead of by the clock."""
 
     at: tuple[int, ...] = ()
@@ -143,7 +143,7 @@ def test_a_training_that_had_stopped_early_does_not_go_on_when_it_is_resumed(new
     assert whole.update == 4
     unfinished.lock.close()
     resumed = build(new_training, plan=plan, evaluate_every=2)
-    train(resumed, evaluate, Unfinished(unfinished.folder, "one", 1e9))
+    train(resumed, evaluate, UnfinishedFolder(unfinished.folder, "one", 1e9))
     assert resumed.update == 4
     assert_same(whole, resumed)
 
@@ -260,24 +260,24 @@ def test_moments_are_copied_into_a_folder_that_holds_nothing_else(new_training: 
     stale = tmp_path / "checkpoints" / "checkpoint-00000099.safetensors"
     stale.parent.mkdir()
     stale.write_bytes(b"of an older training")
-    unfinished = Unfinished(tmp_path / "unfinished", "one", 1e9)
+    unfinished = UnfinishedFolder(tmp_path / "unfinished", "one", 1e9)
     unfinished.write_checkpoints(stale.parent)
     assert tuple(checkpoints_in(stale.parent)) == KEPT
     assert sorted(stale.parent.iterdir()) == list(checkpoints_in(stale.parent).values())
 
 
 def test_two_trainings_can_not_share_one_folder(tmp_path: Path) -> None:
-    first = Unfinished(tmp_path / "unfinished", "one", 1e9)
+    first = UnfinishedFolder(tmp_path / "unfinished", "one", 1e9)
     with pytest.raises(UserError, match="in use by another training"):
-        Unfinished(tmp_path / "unfinished", "one", 1e9)
+        UnfinishedFolder(tmp_path / "unfinished", "one", 1e9)
     first.lock.close()
-    Unfinished(tmp_path / "unfinished", "one", 1e9)
+    UnfinishedFolder(tmp_path / "unfinished", "one", 1e9)
 
 
 def test_nothing_of_the_folder_is_left_when_all_is_done(new_training: New, tmp_path: Path) -> None:
     folder, logs = tmp_path / "run" / "unfinished", {n: tmp_path / "run" / n for n in ("train.jsonl", "gates.jsonl")}
     run(build(new_training), folder, save=(2, 4))
-    Unfinished(folder, "one", 1e9).finish(logs)
+    UnfinishedFolder(folder, "one", 1e9).finish(logs)
     assert sorted(path.name for path in (tmp_path / "run").iterdir()) == ["gates.jsonl", "train.jsonl"]
     assert len(read_jsonl(logs["train.jsonl"])) == 3
 

@@ -19,7 +19,7 @@ from heads.pruning.subset_gates import SubsetGates
 from heads.text.batches import Batch, Pairs, cut, pairs_of, read_tokens
 from heads.text.packed import Packed
 from heads.text.vocabulary import Vocabulary
-from heads.training.checkpointing import Unfinished
+from heads.training.checkpointing import UnfinishedFolder
 from heads.training.devices import SUBWORDS_MULTIPLE
 from heads.training.evaluation import evaluation
 from heads.training.job import pruning_of
@@ -38,7 +38,7 @@ def scripted(losses: list[float]) -> Evaluate:
 
 def finished(training: Training, folder: Path, losses: list[float] | None = None) -> dict[str, float]:
     """Train to the end in a separate folder."""
-    return train(training, scripted(losses or [1.0] * 100), Unfinished(folder, "one", save_every_seconds=1e9))
+    return train(training, scripted(losses or [1.0] * 100), UnfinishedFolder(folder, "one", save_every_seconds=1e9))
 
 
 def parameters(training: Training) -> dict[str, Tensor]:

@@ -18,7 +18,7 @@ from heads.model.encoder import Encoder
 from heads.model.sublayers import Gates
 from heads.text.batches import Batch
 from heads.text.packed import Packed
-from heads.training.checkpointing import Unfinished
+from heads.training.checkpointing import UnfinishedFolder
 from heads.training.loop import Row, Training, train
 
 New = Callable[..., Training]
@@ -215,7 +215,7 @@ def test_the_last_states_are_averaged_also_after_an_early_stop(
 def test_states_are_kept_from_the_first_on_that_may_be_averaged(
     new_training: New, tmp_path: Path, patience: int, updates: int, every: int, last: int, kept: list[int]
 ) -> None:
-    class Watched(Unfinished):
+    class Watched(UnfinishedFolder):
         def snapshot(self, update: int, model: Encoder, keep: int) -> None:
             seen.append(update)
             super().snapshot(update, model, keep)

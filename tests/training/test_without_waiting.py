@@ -17,7 +17,7 @@ from heads.model.encoder import Encoder
 from heads.model.sublayers import Gates
 from heads.text.batches import Batch
 from heads.text.packed import Packed
-from heads.training.checkpointing import Unfinished, checkpoints_in
+from heads.training.checkpointing import UnfinishedFolder, checkpoints_in
 from heads.training.loop import Training, Update, train
 from heads.training.losses import Losses
 from heads.training.schedule import TrainingPlan
@@ -40,7 +40,7 @@ def run(training: Training, folder: Path, save_every: float = 1e9) -> None:
         batch = training.pairs.batch(np.arange(5))
         return {"dev_loss": float(model(batch.source, batch.source_mask, batch.target_input, gates).square().mean())}
 
-    train(training, evaluate, Unfinished(folder, "one", save_every))
+    train(training, evaluate, UnfinishedFolder(folder, "one", save_every))
 
 
 PLAN = {"updates": 11, "average_last": 2, "average_every": 3}

@@ -8,14 +8,14 @@ from sacrebleu.metrics import BLEU
 
 from heads.__main__ import main
 from heads.base.files import read_json, read_lines, read_tsv, write_text
-from heads.translation.bleu import COLUMNS, bleu_of
+from heads.translation.bleu import STATISTICS, bleu_of
 from heads.translation.text_scores import bleu, bleu_statistics
 from model_folders import TARGET, write_experiment
 
 
 def counted(hypotheses: list[str], references: list[str]) -> np.ndarray:
     rows = bleu_statistics(hypotheses, references)
-    return np.array([[row[column] for column in COLUMNS] for row in rows], float)
+    return np.array([[row[column] for column in STATISTICS] for row in rows], float)
 
 
 def random_text(seed: int) -> list[str]:
@@ -66,7 +66,7 @@ def test_the_command_writes_the_counts_of_every_translation_whose_sums_give_the_
         "translations": tmp_path / "t.txt", "bleu": tmp_path / "b.json", "statistics": tmp_path / "s.tsv",
     }  # fmt: skip
     assert main(["score", *(word for key, path in words.items() for word in (f"--{key}", str(path)))]) == 0
-    rows = [[int(row[column]) for column in COLUMNS] for row in read_tsv(tmp_path / "s.tsv")]
+    rows = [[int(row[column]) for column in STATISTICS] for row in read_tsv(tmp_path / "s.tsv")]
     translations = read_lines(tmp_path / "t.txt")
     assert rows == counted(translations, references[:8]).tolist() and len(rows) == 8
     assert bleu_of(np.sum(rows, 0)) == pytest.approx(read_json(tmp_path / "b.json")["bleu"], abs=1e-9)

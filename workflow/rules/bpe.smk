@@ -48,7 +48,7 @@ rule imported_bpe:
         runtime=growing(10),
     params:
         settings=settings_of("imported_bpe"),
-        out_folder=lambda wildcards, output: str(Path(output.pretrained).parent),
+        out_folder=subpath(output.pretrained, parent=True),
     shell:
         "python -m heads imported_bpe --settings {params.settings:q} --out-folder {params.out_folder:q} > {log:q} 2>&1"
 
@@ -75,7 +75,7 @@ rule encode:
         runtime=growing(30),
     params:
         # Only for the cache, which knows the text only by the job that made all texts of the corpus.
-        split=lambda wildcards: wildcards.split,
+        split="{split}",
     shell:
         "python -m heads encode --text {input.source:q} {input.target:q} --bpe {input.bpe:q}"
         " --tokens {output.source:q} {output.target:q} --threads {threads} > {log:q} 2>&1"

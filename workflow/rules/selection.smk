@@ -74,7 +74,7 @@ use rule selection as selection_of_choice with:
         choice=CHOSEN,
     params:
         settings=settings_of("selection"),
-        targets=lambda w: [w.choice],
+        targets=["{choice}"],
 
 
 rule masked:

@@ -19,7 +19,7 @@ from heads.model.sublayers import Gates
 Translate = Callable[[Gates | None], Answers]
 """Translate, classify or embed a fixed set of lines with the given gates on the heads (None: all open)."""
 
-COLUMNS = (*HEAD, "bleu", "bleu_change", "p_value")
+ABLATION_COLUMNS = (*HEAD, "bleu", "bleu_change", "p_value")
 """In these columns and all below, `bleu` stands for the name of the metric, see `Metric.named`."""
 CHOICE_COLUMNS = (
     "attention", "layer", "heads", "head_chosen", "bleu", "bleu_change", "p_value",
@@ -37,9 +37,9 @@ def gates_without(model: Encoder, masked: Collection[Head]) -> dict[str, list[Te
 
 
 def columns_of(metric: Metric) -> tuple[str, ...]:
-    """Columns of `ablation_rows`: COLUMNS, then those of the metric's additional scores."""
+    """Columns of `ablation_rows`: ABLATION_COLUMNS, then those of the metric's additional scores."""
     beside = [(name, f"{name}_change", f"{name}_p_value") for name in metric.beside]
-    return (*metric.named(COLUMNS), *(column for columns in beside for column in columns))
+    return (*metric.named(ABLATION_COLUMNS), *(column for columns in beside for column in columns))
 
 
 def masked_alone(shape: ModelShape) -> dict[Head, set[Head]]:
@@ -86,7 +86,7 @@ def choice_rows(chosen_on: Sequence[Row], scored_on: Sequence[Row], metric: Metr
     for row in chosen_on:
         layers.setdefault((str(row["attention"]), int(row["layer"])), []).append(row)
     scored = {(row["attention"], row["layer"], row["head"]): row for row in scored_on}
-    columns = metric.named(COLUMNS)
+    columns = metric.named(ABLATION_COLUMNS)
 
     def score(row: Row) -> float:
         return float(row[metric.name])

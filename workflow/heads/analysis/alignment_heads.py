@@ -38,7 +38,7 @@ from heads.syntax.pharaoh import AlignedPair, Lines
 from heads.syntax.words import Words, on_words, usable_pairs, words_of
 from heads.text.vocabulary import Vocabulary
 
-COLUMNS = (
+ALIGNMENT_COLUMNS = (
     "step", "layer", "head", "aer", "aer_low", "aer_high", "precision", "recall",
     "offset", "offset_aer", "gain", "gain_low", "gain_high", "links", "target_words", "pairs", "aligns",
 )  # fmt: skip
@@ -152,7 +152,7 @@ def alignment_heads(
     heads: Sequence[tuple[int, int]],
     settings: AlignmentHeadsSettings,
 ) -> list[Row]:
-    """One row as in COLUMNS for each head and each of the settings' steps; no rows for a model without such heads.
+    """One row as in ALIGNMENT_COLUMNS for each head and each of the settings' steps; none if a model has no such heads.
 
     attended: numbers of pairs in `golds` with weights [N, T+1, S] between their subwords. heads: layer and original
     number, in the order of the weights.
@@ -171,7 +171,7 @@ def alignment_heads(
     for place, step in enumerate(settings.steps):
         measured = _measured(by_step[:, place], linked, settings)
         for head, (*values, aligns) in zip(heads, measured, strict=True):
-            rows.append(dict(zip(COLUMNS, (step, *head, *values, *facts, aligns), strict=True)))
+            rows.append(dict(zip(ALIGNMENT_COLUMNS, (step, *head, *values, *facts, aligns), strict=True)))
     return rows
 
 
@@ -188,7 +188,7 @@ def _by_offset(linked: Sequence[NDArray[np.bool_]], offsets: Sequence[int]) -> F
 def _measured(
     by_head: Floats, linked: Sequence[NDArray[np.bool_]], settings: AlignmentHeadsSettings
 ) -> Iterator[list[float | int | None]]:
-    """For each head, the values of COLUMNS from `aer` to `links`, and whether it aligns.
+    """For each head, the values of ALIGNMENT_COLUMNS from `aer` to `links`, and whether it aligns.
 
     by_head: links found and made in each pair [S, 2, N]. linked: the given links of each pair.
     """

@@ -20,7 +20,7 @@ from heads.model.encoder import Encoder
 from heads.text.batches import Batch
 
 FACILITATES, INTERFERES, IRRELEVANT = "facilitates", "interferes", "irrelevant"
-COLUMNS = (*HEAD, "gate", "gate_nudged_open", "gate_nudged_closed", "causal_gate", "effect")
+CAUSAL_COLUMNS = (*HEAD, "gate", "gate_nudged_open", "gate_nudged_closed", "causal_gate", "effect")
 """Columns of each live head; gates are between 0 and 1, and `causal_gate` is the mean of the two nudged ones."""
 
 Logits = dict[str, list[Tensor]]
@@ -28,7 +28,7 @@ Row = dict[str, str | int | float]
 
 
 def causal_rows(model: Encoder, batches: Sequence[Batch], settings: CausalSettings) -> list[Row]:
-    """One row as in COLUMNS for each live head. Batches are shuffled; the model is not changed."""
+    """One row as in CAUSAL_COLUMNS for each live head. Batches are shuffled; the model is not changed."""
     # In a text sorted by length, the last updates would otherwise see only the longest sentences.
     order = np.random.default_rng(1).permutation(len(batches))
     batches = [batches[place] for place in order]
@@ -44,7 +44,7 @@ def causal_rows(model: Encoder, batches: Sequence[Batch], settings: CausalSettin
         place = model.shape.live_heads[kind][layer].index(head)
         gate, *nudged = (float(torch.sigmoid(found[kind][layer][place])) for found in (fitted, opened, closed))
         cells: tuple[str | int | float, ...] = (kind, layer, head, gate, *nudged, sum(nudged) / 2, effect_of(*nudged))
-        rows.append(dict(zip(COLUMNS, cells, strict=True)))
+        rows.append(dict(zip(CAUSAL_COLUMNS, cells, strict=True)))
     return rows
 
 

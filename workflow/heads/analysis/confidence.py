@@ -21,7 +21,7 @@ from heads.model.encoder import Encoder
 from heads.text.batches import Batch
 from heads.text.special_ids import BOS, EOS
 
-COLUMNS = (*HEAD, "confidence", "tokens")
+CONFIDENCE_COLUMNS = (*HEAD, "confidence", "tokens")
 
 Row = dict[str, str | int | float | None]
 
@@ -51,7 +51,7 @@ def confidence(model: Encoder, batches: Iterable[Batch]) -> list[Row]:
         count = tokens[kind]
         for head, total in zip(heads[kind], sums[kind].tolist(), strict=True):
             mean = total / count if count else None
-            rows.append(dict(zip(COLUMNS, (*head, mean, count), strict=True)))
+            rows.append(dict(zip(CONFIDENCE_COLUMNS, (*head, mean, count), strict=True)))
     return rows
 
 

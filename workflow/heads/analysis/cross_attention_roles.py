@@ -37,7 +37,7 @@ from heads.base.bootstrap import interval
 from heads.config.analyses import AlignmentHeadsSettings
 from heads.model.transformer import Transformer
 
-COLUMNS = (
+CROSS_ATTENTION_COLUMNS = (
     "layer", "head", "role", "share", "low", "high", "offset", "offset_share", "gain_low", "gain_high",
     "cases", "pairs", "linked_by", "information", "holds",
 )  # fmt: skip
@@ -153,9 +153,10 @@ def roles_of_cross_attention(
 def cross_attention_roles(
     pairs: Sequence[Looked], heads: Sequence[tuple[int, int]], settings: AlignmentHeadsSettings
 ) -> list[Row]:
-    """One row as in COLUMNS for each head and role; heads: layer and original number in the order of `Looked.at`.
+    """One row as in CROSS_ATTENTION_COLUMNS for each head and role.
 
-    Links are given with all pairs or with none; without them, a single head has no rows, as no other head can align.
+    heads: layer and original number in the order of `Looked.at`. Links are given with all pairs or with
+    none; without them, a single head has no rows, as no other head can align.
     """
     if not heads or not pairs:
         return []
@@ -200,7 +201,8 @@ def _rows(
         shown = (float(own[0, place]), float(low[place]), float(high[place]))
         ends = (float(gain_low[place]), float(gain_high[place]))
         holds = int(gain_low[place] - settings.margin >= -ROUNDING)
-        rows.append(dict(zip(COLUMNS, (*heads[head], role, *shown, *beside, *ends, *facts, holds), strict=True)))
+        cells = (*heads[head], role, *shown, *beside, *ends, *facts, holds)
+        rows.append(dict(zip(CROSS_ATTENTION_COLUMNS, cells, strict=True)))
     return rows
 
 

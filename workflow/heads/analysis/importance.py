@@ -29,7 +29,7 @@ from heads.model.encoder import Encoder
 from heads.text.batches import Batch
 
 FORMS = ("example", "token", "batch", "signed")
-COLUMNS = (*HEAD, "form", "importance", "importance_normalised")
+IMPORTANCE_COLUMNS = (*HEAD, "form", "importance", "importance_normalised")
 
 Row = dict[str, str | int | float]
 
@@ -62,7 +62,7 @@ def importance_rows(model: Encoder, batches: Iterable[Batch], *, label_smoothing
         normalised = F.normalize(mean, dim=1, eps=torch.finfo(torch.float64).tiny)
         for form, values, shares in zip(FORMS, mean.tolist(), normalised.tolist(), strict=True):
             for cells in zip(shape.live_heads[kind][layer], values, shares, strict=True):
-                rows.append(dict(zip(COLUMNS, (kind, layer, cells[0], form, *cells[1:]), strict=True)))
+                rows.append(dict(zip(IMPORTANCE_COLUMNS, (kind, layer, cells[0], form, *cells[1:]), strict=True)))
     return rows
 
 

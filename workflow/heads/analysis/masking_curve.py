@@ -28,7 +28,7 @@ WALK_COLUMNS = (
 )
 """Columns that depend on a single walk; in these and all others, `bleu` stands for the name of the metric."""
 
-COLUMNS = (*WALK_COLUMNS, "bleu_behind", "bleu_behind_low", "bleu_behind_high")
+MASKING_CURVE_COLUMNS = (*WALK_COLUMNS, "bleu_behind", "bleu_behind_low", "bleu_behind_high")
 CHECKPOINT_COLUMNS = ("update", "epoch", "finished", *WALK_COLUMNS)
 
 ABLATION, ORACLE = "ablation", "ablation_oracle"
@@ -122,7 +122,7 @@ def curve_rows(
             behind = compared(known[rival], known[heads]) if scores.keys() == of_first.keys() else (None, None, None)
             change = compared(known[heads], known[frozenset()])[1:]
             kept = share_kept(known[heads], known[frozenset()])
-            rows.append(dict(zip(metric.named(COLUMNS), (*cells, *change, *kept, *behind), strict=True)))
+            rows.append(dict(zip(metric.named(MASKING_CURVE_COLUMNS), (*cells, *change, *kept, *behind), strict=True)))
     return rows
 
 

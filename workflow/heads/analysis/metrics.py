@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from heads.base.bootstrap import halved_sums, resampled_sums
 from heads.base.names import AUTO, CHRF, ROUGE_L
-from heads.translation.bleu import COLUMNS, bleu_of
+from heads.translation.bleu import STATISTICS, bleu_of
 from heads.translation.chrf import chrf_counts, chrf_of
 from heads.translation.rouge import rouge_counts, rouge_of
 from heads.translation.text_scores import bleu_statistics, tokeniser_of
@@ -54,7 +54,7 @@ class Metric:
 def counted_bleu(hypotheses: Sequence[str], references: Sequence[str], tokeniser: str) -> NDArray[np.float32]:
     """The BLEU statistics of each sentence [S, C]."""
     rows = [list(row.values()) for row in bleu_statistics(hypotheses, references, tokeniser)]
-    return np.array(rows, np.float32).reshape(len(rows), len(COLUMNS))
+    return np.array(rows, np.float32).reshape(len(rows), len(STATISTICS))
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,7 +51,7 @@ from heads.config.analyses import RolesSettings
 from heads.syntax.words import Arc, SentenceAttention, Words, on_words
 from heads.text.special_ids import UNK
 
-COLUMNS = (
+ROLE_COLUMNS = (
     "layer", "head", "role", "name", "accuracy", "low", "high", "baseline", "excess_low", "excess_high",
     "cases", "reaches", "holds", *HALVES,
 )  # fmt: skip
@@ -259,7 +259,7 @@ def roles(
     *,
     apart: bool = False,
 ) -> list[Row]:
-    """One row as in COLUMNS for each head and measure.
+    """One row as in ROLE_COLUMNS for each head and measure.
 
     heads: (layer, original number) in the order of the weights. ranks: of all subwords of the source vocabulary, from
     `frequency_ranks`. apart: whether weights come with those by biases alone and by products alone, as `attend` has
@@ -287,5 +287,5 @@ def roles(
             found = [accuracy[0][at], low[at], high[at], baselines[0, measure], excess_low[at], excess_high[at]]
             facts = (*head, role, name, *map(known, found), int(cases[0, measure]), int(reaches[at]), int(holds[at]))
             by_halves = (None,) * len(HALVES) if alone is None else map(known, alone[:, number, measure])
-            rows.append(dict(zip(COLUMNS, (*facts, *by_halves), strict=True)))
+            rows.append(dict(zip(ROLE_COLUMNS, (*facts, *by_halves), strict=True)))
     return rows

@@ -37,7 +37,7 @@ from heads.text.special_ids import EOS
 from heads.text.vocabulary import Tokens
 from heads.translation.beam_search import IMPOSSIBLE, beam_search
 
-COLUMNS = (
+SPEED_COLUMNS = (
     "run", "batch_sentences", "repeats", "examples_per_second", "examples_per_second_sd",
     "ratio", "ratio_low", "ratio_high", "sentences", "subwords_per_example",
     "heads", "of", "parameters", "disk_mb", "peak_memory_mb", "device",
@@ -151,7 +151,7 @@ def summary(seconds: Sequence[float], baseline: Sequence[float], examples: int) 
 def compare(
     contestants: Mapping[str, Contestant], source: Tokens, settings: SpeedSettings, device: torch.device, clock: Clock
 ) -> list[dict[str, object]]:
-    """One row as in COLUMNS for each batch size and model; ratios are relative to the first model."""
+    """One row as in SPEED_COLUMNS for each batch size and model; ratios are relative to the first model."""
     rows: list[dict[str, object]] = []
     unpruned = next(iter(contestants.values())).model
     on_gpu, cpu = device.type == "cuda", f"CPU, {torch.get_num_threads()} threads"

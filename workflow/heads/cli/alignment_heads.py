@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Annotated
 
-from heads.analysis.alignment_heads import COLUMNS, alignment_heads, golds_of
+from heads.analysis.alignment_heads import ALIGNMENT_COLUMNS, alignment_heads, golds_of
 from heads.analysis.attention_weights import attend_to_source
 from heads.base.files import write_tsv
 from heads.cli._flags import Analysis, SourceBpe, SourceText, Table, TargetBpe, TargetText
@@ -37,5 +37,5 @@ def run(
     model = load_folder(given.model).to(device)
     heads = [(layer, head) for _, layer, head in model.shape.heads(("dec_enc",))]
     attended = attend_to_source(model, [(gold.source, gold.target) for gold in golds], settings.batch_tokens)
-    write_tsv(out, alignment_heads(attended, golds, heads, settings), COLUMNS)
+    write_tsv(out, alignment_heads(attended, golds, heads, settings), ALIGNMENT_COLUMNS)
     return label_of(device)

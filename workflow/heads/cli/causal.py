@@ -1,6 +1,6 @@
 """Which heads help, interfere or do neither, by gates fitted on frozen weights (Nam et al. 2025)."""
 
-from heads.analysis.causal_gating import COLUMNS, causal_rows
+from heads.analysis.causal_gating import CAUSAL_COLUMNS, causal_rows
 from heads.base.files import UserError, write_tsv
 from heads.cli._flags import Measure
 from heads.config.analyses import CausalSettings
@@ -20,5 +20,5 @@ def run(given: Measure) -> str:
     model = load_folder(given.model).to(device)
     pairs = measured_pairs(Tokens(given.source), Tokens(given.target), settings.batch_tokens, "causal.batch_tokens")
     batches = [batch for _, batch in pairs.in_order(settings.batch_tokens, settings.sentences or None)]
-    write_tsv(given.out, causal_rows(model, batches, settings), COLUMNS)
+    write_tsv(given.out, causal_rows(model, batches, settings), CAUSAL_COLUMNS)
     return label_of(device)

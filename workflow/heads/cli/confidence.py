@@ -1,6 +1,6 @@
 """Confidence, the mean maximum attention weight, of each head on dev pairs."""
 
-from heads.analysis.confidence import COLUMNS, confidence
+from heads.analysis.confidence import CONFIDENCE_COLUMNS, confidence
 from heads.base.files import write_tsv
 from heads.cli._flags import Measure
 from heads.config.analyses import ConfidenceSettings
@@ -18,5 +18,5 @@ def run(given: Measure) -> str:
     model = load_model(given.model).to(device)
     pairs = measured_pairs(Tokens(given.source), Tokens(given.target), labelled=model.shape.encoder_only)
     batches = (batch for _, batch in pairs.in_order(settings.batch_tokens, settings.sentences or None))
-    write_tsv(given.out, confidence(model, batches), COLUMNS)
+    write_tsv(given.out, confidence(model, batches), CONFIDENCE_COLUMNS)
     return label_of(device)

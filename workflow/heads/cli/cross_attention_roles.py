@@ -3,7 +3,7 @@
 from typing import Annotated
 
 from heads.analysis.alignment_heads import golds_of, unlinked
-from heads.analysis.cross_attention_roles import COLUMNS, roles_of_cross_attention
+from heads.analysis.cross_attention_roles import CROSS_ATTENTION_COLUMNS, roles_of_cross_attention
 from heads.base.files import UserError, write_tsv
 from heads.cli._flags import Analysis, MaybePath, SourceBpe, SourceText, Table, TargetBpe, TargetText
 from heads.config.analyses import AlignmentHeadsSettings
@@ -42,5 +42,5 @@ def run(
     device = pick(given.device, given.threads)
     model = load_folder(given.model).to(device)
     rows = roles_of_cross_attention(model, golds, settings, linked=bool(links))
-    write_tsv(out, rows, COLUMNS)
+    write_tsv(out, rows, CROSS_ATTENTION_COLUMNS)
     return label_of(device)

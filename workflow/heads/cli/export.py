@@ -10,8 +10,8 @@ from typing import Annotated
 from heads.base.files import UserError, read_lines
 from heads.base.names import QUANTIZATIONS
 from heads.cli._flags import AnyModel, Labels, Languages, NewFolder, Quantization
-from heads.interop.encoders_alone import export_any
 from heads.interop.export import FORMATS, refuse_quantization
+from heads.interop.export_encoder import export_any
 from heads.interop.opening import open_model
 
 

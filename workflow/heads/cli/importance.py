@@ -1,6 +1,6 @@
 """How much the loss depends on each head, to first order, on dev pairs (Michel et al. 2019, sec. 4.1)."""
 
-from heads.analysis.importance import COLUMNS, importance_rows
+from heads.analysis.importance import IMPORTANCE_COLUMNS, importance_rows
 from heads.base.files import write_tsv
 from heads.cli._flags import Measure
 from heads.config.analyses import ImportanceSettings
@@ -22,5 +22,5 @@ def run(given: Measure) -> str:
     bound, labelled = (settings.batch_tokens, "importance.batch_tokens"), model.shape.encoder_only
     pairs = measured_pairs(Tokens(given.source), Tokens(given.target), *bound, labelled=labelled)
     batches = (batch for _, batch in pairs.in_order(settings.batch_tokens, settings.sentences or None))
-    write_tsv(given.out, importance_rows(model, batches, label_smoothing=smoothing), COLUMNS)
+    write_tsv(given.out, importance_rows(model, batches, label_smoothing=smoothing), IMPORTANCE_COLUMNS)
     return label_of(device)

@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from heads.analysis.lrp.rows import COLUMNS, CONSERVATION_COLUMNS, generated, relevance_rows
+from heads.analysis.lrp.rows import CONSERVATION_COLUMNS, RELEVANCE_COLUMNS, generated, relevance_rows
 from heads.base.files import write_tsv
 from heads.cli._flags import Measure, OutFile
 from heads.config.analyses import LrpSettings
@@ -24,6 +24,6 @@ def run(given: Measure, conservation: Annotated[OutFile, "table to write: how mu
     in_order = pairs.in_order(settings.batch_tokens, settings.sentences or None)
     batches = (generated(model, batch.to(device)) for _, batch in in_order)
     heads, kept = relevance_rows(model, batches, settings)
-    write_tsv(given.out, heads, COLUMNS)
+    write_tsv(given.out, heads, RELEVANCE_COLUMNS)
     write_tsv(conservation, kept, CONSERVATION_COLUMNS)
     return label_of(device)

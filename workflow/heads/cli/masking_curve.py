@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Annotated
 
 from heads.analysis.masking import evaluation_of, load_with_heads, read_text
-from heads.analysis.masking_curve import COLUMNS, curve_rows, walks_of
+from heads.analysis.masking_curve import MASKING_CURVE_COLUMNS, curve_rows, walks_of
 from heads.base.files import read_tsv, write_tsv
 from heads.cli._flags import Masking, Table, tokeniser_named
 from heads.config.analyses import MaskingCurveSettings
@@ -28,5 +28,5 @@ def run(
     measured = (importance, ablation_dev, ablation_test)
     walks = walks_of(model, *map(read_tsv, measured), random=settings.random_orders)
     rows = curve_rows(model, walks, *text, step=settings.step, resamples=settings.resamples)
-    write_tsv(out, rows, text[2].named(COLUMNS))
+    write_tsv(out, rows, text[2].named(MASKING_CURVE_COLUMNS))
     return label_of(device)

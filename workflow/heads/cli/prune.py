@@ -18,8 +18,8 @@ from heads.base.names import AUTO, QUANTIZATIONS
 from heads.base.outputs import NEW_FOLDER
 from heads.cli._flags import METRIC, AnyModel, Labels, Languages, Machine, Metric, Quantization, Tokeniser
 from heads.cli._signature import OneOf, Written
-from heads.interop.encoders_alone import export_any, refuse_format
 from heads.interop.export import FORMATS, refuse_quantization
+from heads.interop.export_encoder import export_any, refuse_format
 from heads.interop.opening import open_model
 from heads.one_model.answered_text import STUDIED, AnsweredSplits, fingerprint_of, splits_for
 from heads.one_model.costs import weights_in

@@ -3,7 +3,7 @@
 from typing import Annotated
 
 from heads.analysis.role_trees import roles_on_trees, sentences_of
-from heads.analysis.roles import COLUMNS, POSITION_COLUMNS, frequency_ranks
+from heads.analysis.roles import POSITION_COLUMNS, ROLE_COLUMNS, frequency_ranks
 from heads.base.files import write_tsv
 from heads.cli._flags import OutFile, Roles
 from heads.config.analyses import RolesSettings
@@ -28,7 +28,7 @@ def run(
     model = load_model(given.model).to(device)
     ranks = frequency_ranks(Tokens(given.train_source).ids, len(vocabulary))
     rows, counts, stand = roles_on_trees(model, treebanks, vocabulary, ranks, settings)
-    write_tsv(given.out, rows, ("trees", *COLUMNS))
+    write_tsv(given.out, rows, ("trees", *ROLE_COLUMNS))
     write_tsv(coverage, counts, ("trees", *COVERAGE_COLUMNS))
     write_tsv(positions, stand, ("trees", *POSITION_COLUMNS))
     return label_of(device)

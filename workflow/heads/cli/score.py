@@ -15,7 +15,7 @@ from heads.model.folder import load_folder
 from heads.text.encoding import vocabulary_of
 from heads.text.vocabulary import Tokens
 from heads.training.devices import label_of, pick
-from heads.translation.bleu import COLUMNS
+from heads.translation.bleu import STATISTICS
 from heads.translation.scoring import scored
 from heads.translation.text_scores import bleu as bleu_of
 from heads.translation.text_scores import bleu_statistics, tokeniser_of
@@ -49,7 +49,7 @@ def run(
         score["copied_bleu"] = bleu_of(copied[: len(texts)], wanted, tokeniser)["bleu"]
     write_lines(translations, texts)
     if statistics:
-        write_tsv(statistics, bleu_statistics(texts, wanted, tokeniser), COLUMNS)
+        write_tsv(statistics, bleu_statistics(texts, wanted, tokeniser), STATISTICS)
     made = made_by(device=label_of(device), threads=given.threads)
     write_json(bleu, {**score, "against": against, "provenance": made})
     scores = (f"{name} {score[key]:.2f} {score[signature]}" for name, key, signature in SCORES)

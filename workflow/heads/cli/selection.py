@@ -9,7 +9,7 @@ from heads.base.targets import Target
 from heads.cli._flags import Settings, Table
 from heads.config.analyses import SelectionSettings
 from heads.config.settings import section
-from heads.pruning.selection import COLUMNS, read_measured, selection_rows
+from heads.pruning.selection import CHOSEN_COLUMNS, read_measured, selection_rows
 
 
 def run(
@@ -23,4 +23,4 @@ def run(
     how = section(SelectionSettings, settings["selection"])
     choices = [Target.parse(text, by_gates=False) for text in targets]
     measured = read_measured(baseline, choices)
-    write_tsv(out, selection_rows(choices, measured, how.at_least), COLUMNS)
+    write_tsv(out, selection_rows(choices, measured, how.at_least), CHOSEN_COLUMNS)

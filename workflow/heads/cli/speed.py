@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
-from heads.analysis.speed import COLUMNS, time_on
+from heads.analysis.speed import SPEED_COLUMNS, time_on
 from heads.base.files import UserError, write_tsv
 from heads.base.runs import name_of
 from heads.cli._flags import Baseline, ComparedRuns, Settings, Table, TorchThreads
@@ -32,5 +32,5 @@ def run(
     folders = {name_of(folder): folder for folder in (baseline, *runs)}
     if len(folders) <= len(runs):
         raise UserError("--baseline and --runs name a run twice: name each once.")
-    write_tsv(out, time_on(devices, folders, source, how), COLUMNS)
+    write_tsv(out, time_on(devices, folders, source, how), SPEED_COLUMNS)
     return label_of(*devices)

@@ -9,7 +9,7 @@ from heads.config.analyses import SurgeonSettings
 from heads.config.settings import section
 from heads.model.folder import load_model
 from heads.pruning.closed_form import BATCH_TOKENS, Surgeon, gram_matrices, output_maps, save_grams
-from heads.pruning.ladders import COLUMNS, COMPARED, HeldOut, every_number, ladder_rows, ladders_of
+from heads.pruning.ladders import COMPARED, LADDER_COLUMNS, HeldOut, every_number, ladder_rows, ladders_of
 from heads.text.batches import measured_pairs
 from heads.text.vocabulary import Tokens
 from heads.training.devices import label_of, pick
@@ -35,5 +35,5 @@ def run(
     asked = dev.in_order(COMPARED, settings.sentences or None)
     ladders = ladders_of(surgeon, HeldOut(model, [batch.to(device) for _, batch in asked]), every_number)
     save_grams(grams, found)
-    write_tsv(given.out, [*ladder_rows(surgeon, ladders)], COLUMNS)
+    write_tsv(given.out, [*ladder_rows(surgeon, ladders)], LADDER_COLUMNS)
     return label_of(device)

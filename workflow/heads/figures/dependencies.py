@@ -17,7 +17,7 @@ from heads.tables.roles import dependencies_table
 
 FARTHEST = 7
 """The largest distance shown, in words; dependents farther away are drawn there."""
-COLUMNS = 4
+PANELS_IN_ROW = 4
 BEST, OTHERS = "#333333", "#B8B8B8"
 OUR_COLOURS = ("#888888", "#009E73", "#CC79A7", "#D55E00", "#56B4E9", "#333333")
 DIRECTIONS = {
@@ -38,7 +38,7 @@ def relative_positions(frames: Frames, paper: pd.DataFrame, experiment: str) -> 
     relations = list(dict.fromkeys(stand["relation"]))
     trees = f", {stand['trees'].iloc[0]} trees" if relations else ""
     title = f"Positions of dependents relative to their heads: experiment “{experiment}”{trees}"
-    columns = min(COLUMNS, max(1, len(relations)))
+    columns = min(PANELS_IN_ROW, max(1, len(relations)))
     rows = max(1, -(-len(relations) // columns))
     figure, axes = new_figure(0.7 + 1.5 * rows, title, nrows=rows, ncols=columns, sharey=True)
     panels = cast(list[Axes], list(axes.flat))

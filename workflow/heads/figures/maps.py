@@ -15,7 +15,7 @@ from heads.tables.labels import MINUS, relation_label
 from heads.tables.picking import first_of
 from heads.tables.reading import Frames
 
-COLUMNS = 3
+MAPS_IN_ROW = 3
 MOST_MAPS = 9
 GOLD = "#D55E00"
 
@@ -60,9 +60,9 @@ def attention_maps(frames: Frames, experiment: str) -> Figure:
     heads = int(frames["model.json"]["head"].max()) + 1
     sentences = [sentence for maps in first_seed(frames["maps.json"])["maps"] for sentence in maps]
     shown = clearest_heads(first_of(first_seed(frames["roles.tsv"]), "trees")) if sentences else []
-    rows = max(1, -(-len(shown) // COLUMNS))
+    rows = max(1, -(-len(shown) // MAPS_IN_ROW))
     title = f"Attention of the encoder heads with the clearest roles, unpruned model, experiment “{experiment}”"
-    figure, axes = new_figure(0.45 + 2.3 * rows, title, nrows=rows, ncols=COLUMNS)
+    figure, axes = new_figure(0.45 + 2.3 * rows, title, nrows=rows, ncols=MAPS_IN_ROW)
     for turn, (each, chosen) in enumerate(zip(axes.flat, shown, strict=False)):
         sentence = sentence_for(sentences, chosen, turn)
         weights = encoder_on_words(sentence)[chosen.layer * heads + chosen.head]

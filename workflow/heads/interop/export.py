@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from heads.base.files import UserError, write_json, write_text, write_tsv
+from heads.base.files import UserError, write_json, write_text
 from heads.base.names import QUANTIZATIONS
 from heads.base.outputs import new_folder
 from heads.interop.agreement import pairs_of, rounding_of
@@ -16,7 +16,7 @@ from heads.interop.family import Target, Translation
 from heads.interop.to_ctranslate2 import ROWS, aligning_heads
 from heads.model.equal_units import with_equal_units
 from heads.model.folder import HEADS, save_folder
-from heads.model.head_removal import COLUMNS, head_rows
+from heads.model.head_removal import write_heads
 from heads.translation.model_folder import SCORE
 
 OURS = "folder"
@@ -44,7 +44,7 @@ def export(
     translator, vocabularies = bundle.translates()
     refuse_translator(bundle, form)
     refuse_copy(bundle, form)
-    facts, score, about = {**bundle.facts, **_names(bundle)}, bundle.score, bundle.about
+    facts, score, about = {**bundle.facts, **names_of(bundle)}, bundle.score, bundle.about
     rows = alignment or (bundle.place / ROWS if (bundle.place / ROWS).exists() else None)
     aligning = aligning_heads(rows, bundle.shape) if rows and form == "ctranslate2" else None
     target, difference = None if form == OURS else target_of(form, bundle.came_with), None
@@ -55,7 +55,7 @@ def export(
             pairs, searched = pairs_of(translator, vocabularies[0], sentences), searched_with(score, about)
             options = (bundle.came_with, about or {}, quantization, aligning)
             difference = _written(target, Translation(translator, vocabularies, pairs, searched, *options), stage)
-            write_tsv(stage / HEADS, head_rows(bundle.shape), COLUMNS)
+            write_heads(stage / HEADS, bundle.shape)
             write_json(stage / "origin.json", facts["provenance"])
         if target is None or not target.own_names:
             bundle.write_vocabularies(stage, with_facts=target is None or about is not None)
@@ -100,6 +100,6 @@ def refuse_copy(bundle: Bundle, form: str) -> None:
         raise UserError(f"{bundle.place} is already an exported model: copy the folder.")
 
 
-def _names(bundle: Bundle) -> dict[str, str]:
+def names_of(bundle: Bundle) -> dict[str, str]:
     """The experiment and run that a model is of, if it is of any, as facts."""
     return dict(zip(("experiment", "run"), bundle.run, strict=True)) if bundle.run else {}

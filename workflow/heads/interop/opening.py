@@ -12,8 +12,8 @@ from heads.base.stand_ins import refuse_pointers
 from heads.interop.authors_search import not_used
 from heads.interop.bundle import Bundle, saved_bundle
 from heads.interop.downloads import folder_of, place_with_network
-from heads.interop.encoders_alone import FOLDER_USE, encoder_page
 from heads.interop.export import OURS
+from heads.interop.export_encoder import FOLDER_USE, encoder_page
 from heads.interop.export_page import page, use_of
 from heads.interop.families import family_of
 from heads.interop.family import NO_LANGUAGES, ImportOptions

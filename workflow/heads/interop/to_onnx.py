@@ -86,7 +86,7 @@ class _Step(nn.Module):
         return logits, grown
 
 
-class _EncoderAlone(nn.Module):
+class _EncoderOnly(nn.Module):
     """Map ids [B, S] and mask [B, S] to logits or vectors [B, D]."""
 
     def __init__(self, model: ExampleEncoder) -> None:
@@ -152,7 +152,7 @@ def write_encoder(model: ExampleEncoder, folder: Path) -> None:
         "source": (torch.full((2, 5), EOS), varying),
         "source_mask": (torch.ones(2, 5, dtype=torch.bool), varying),
     }
-    write_graph(folder / ENCODER, _EncoderAlone(model), inputs, [OUTPUTS[model.shape.classifies]])
+    write_graph(folder / ENCODER, _EncoderOnly(model), inputs, [OUTPUTS[model.shape.classifies]])
 
 
 def refuse_for_onnx(shape: ModelShape) -> None:
@@ -220,7 +220,7 @@ def agreement_of_encoder(model: ExampleEncoder, folder: Path, examples: Sequence
         source = torch.tensor([[*ids]])
         given = {"source": source.numpy(), "source_mask": np.asarray(source > PAD)}
         theirs = torch.from_numpy(session.run(None, given)[0])
-        ours = _EncoderAlone(model)(source, source > PAD)
+        ours = _EncoderOnly(model)(source, source > PAD)
         if model.shape.classifies:
             ours, theirs = ours.log_softmax(-1), theirs.log_softmax(-1)
         differences.append(ours - theirs)

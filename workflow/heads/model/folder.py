@@ -84,18 +84,18 @@ def check_translates(model: Encoder, folder: Path) -> Transformer:
 
 def load_classifier(folder: Path) -> Classifier:
     """The classifier in a folder, from `load_model`. Raises UserError if the model does not classify."""
-    model = load_alone(folder)
+    model = load_encoder_only(folder)
     if not isinstance(model, Classifier):
         raise UserError(f"{folder} holds a model that embeds sentences and predicts no labels: give another run.")
     return model
 
 
-def load_alone(folder: Path) -> ExampleEncoder:
+def load_encoder_only(folder: Path) -> ExampleEncoder:
     """The encoder-only model in a folder, from `load_model`. Raises UserError if it has a decoder."""
-    return check_alone(load_model(folder), folder)
+    return check_encoder_only(load_model(folder), folder)
 
 
-def check_alone(model: Encoder, folder: Path) -> ExampleEncoder:
+def check_encoder_only(model: Encoder, folder: Path) -> ExampleEncoder:
     """The model of a folder. Raises UserError if it has a decoder."""
     if not isinstance(model, ExampleEncoder):
         raise UserError(f"{folder} holds a model that translates and predicts no labels: give another run.")

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import torch
 
-from heads.base.files import UserError, read_tsv
+from heads.base.files import UserError, read_tsv, write_tsv
 from heads.base.names import ATTENTIONS, FEEDFORWARDS, GATED_SCOPES, HEAD, WITH_GATES
 from heads.base.runs import Run
 from heads.model.distances import tables_of
@@ -18,7 +18,7 @@ Model = TypeVar("Model", bound=Encoder)
 OpenHeads = Mapping[str, Sequence[Sequence[bool]]]
 """Whether to keep each live head of a model, by kind of attention and layer, or each unit of a feed-forward stack."""
 
-COLUMNS = (*HEAD, "open")
+OPEN_COLUMNS = (*HEAD, "open")
 TOLERANCE = 1e-9
 """Largest difference in float64 between the outputs of the pruned and the masked model: rounding only."""
 
@@ -84,6 +84,11 @@ def head_rows(shape: ModelShape) -> list[dict[str, Any]]:
         {"attention": kind, "layer": layer, "head": head, "open": int((kind, layer, head) in live)}
         for kind, layer, head in shape.all_heads()
     ]
+
+
+def write_heads(path: Path, shape: ModelShape) -> None:
+    """Write `heads.tsv`, the `head_rows` of a shape."""
+    write_tsv(path, head_rows(shape), OPEN_COLUMNS)
 
 
 @torch.no_grad()

@@ -14,8 +14,8 @@ from heads.analysis.speed import MEGABYTE, TimedBatch, clock_of, rounds, source_
 from heads.base.names import FEEDFORWARDS
 from heads.config.analyses import SpeedSettings
 from heads.interop.bundle import Bundle
-from heads.interop.encoders_alone import export_any
 from heads.interop.export import OURS
+from heads.interop.export_encoder import export_any
 from heads.interop.to_ctranslate2 import write_ctranslate2
 from heads.model.encoder import Encoder
 from heads.model.folder import save_folder

@@ -4,13 +4,12 @@ from pathlib import Path
 
 import torch
 
-from heads.base.files import write_tsv
 from heads.base.provenance import made_by
 from heads.config.trainings import LengthSettings, TrainingSettings
 from heads.interop.bundle import Bundle
 from heads.model.encoder import Encoder
 from heads.model.folder import HEADS
-from heads.model.head_removal import COLUMNS, head_rows
+from heads.model.head_removal import write_heads
 from heads.training.devices import label_of
 from heads.training.distributed import Processes
 from heads.training.job import Job, run_job
@@ -42,7 +41,7 @@ def fine_tune(
     if history.is_file():
         return
     out.mkdir(exist_ok=True)
-    write_tsv(out / HEADS, head_rows(smaller.shape), COLUMNS)
+    write_heads(out / HEADS, smaller.shape)
     job = Job(
         content={"training": TRAINING.model_dump(), "minutes": minutes},
         text=text,

@@ -21,11 +21,11 @@ from heads.analysis.metrics import BLEU, Answers, Found, Metric
 from heads.base.files import UserError
 from heads.base.names import SCOPES
 from heads.base.provenance import made_by
-from heads.base.runs import Run
 from heads.base.targets import CONTROL, Target
 from heads.config.analyses import AblationSettings
 from heads.config.trainings import GatesSettings, TrainingSettings
 from heads.interop.bundle import Bundle
+from heads.interop.export import names_of
 from heads.model.encoder import Encoder
 from heads.model.folder import GATES_LOG, HEADS, WEIGHTS, load_model, model_of
 from heads.model.shape import ModelShape, facts_of
@@ -113,7 +113,7 @@ class Shrinking:
                 surgery.smaller(kept, tried[kept])
             else:
                 self.by_gates(kept)
-            model = self.pruned(kept, tried[kept])
+            model = self.pruned(tried[kept])
             lost = self.loss(model, "dev" if request.loss is not None else "test")
             self.report(self.in_words(lost))
             if request.loss is not None and -lost.change > request.loss:
@@ -127,7 +127,7 @@ class Shrinking:
             self.report(f"fine-tuning for {request.minutes:g} minutes, once the rest of the text is answered")
             text, out = self.texts.for_training(self.whole), self.folder.fine_tuned
             fine_tune(model, self.whole.model, text, out, request.minutes, self.device, self.threads)
-            tried[kept], model = out, self.pruned(kept, out)
+            tried[kept], model = out, self.pruned(out)
         if request.loss is not None or request.minutes:
             lost = self.loss(model, "test")
         return Shrunk(model, lost, tried)
@@ -178,10 +178,18 @@ class Shrinking:
             for done in [pool.submit(_train_apart, self.whole.shape, weights, *one) for one in given]:
                 done.result()
 
-    def pruned(self, kept: int, folder: Path) -> Bundle:
+    def pruned(self, folder: Path) -> Bundle:
         """The pruned model of a folder, on the device."""
-        model, run = load_model(folder).to(self.device), run_of_pruned(self.request, kept).folder
-        return replace(self.whole, place=folder, model=model, facts=facts_of(folder), run=("model", run))
+        model, facts = load_model(folder).to(self.device), facts_of(folder)
+        return replace(self.whole, place=folder, model=model, facts=facts, run=self.name_of(model))
+
+    def name_of(self, smaller: Encoder) -> tuple[str, str]:
+        """What a pruned model is called in its README: as the model, and how many of its heads are left, chosen how."""
+        whole, how = self.texts.model, "by gates" if self.request.by == GATES else "in closed form"
+        names = {"experiment": "model", "run": whole.place.name, **whole.facts, **names_of(whole)}
+        left, of = len(smaller.shape.heads()), len(whole.shape.heads())
+        heads = f"{left} of {of} heads chosen {how}" if left < of else f"all {of} heads left"
+        return names["experiment"], f"{names['run']}, {heads}"
 
     def loss(self, smaller: Bundle, split: str) -> Loss:
         """The loss of a pruned model against the control, on a held-out split."""
@@ -207,11 +215,6 @@ class Shrinking:
 def heads_in(model: Bundle, request: PruningRequest) -> int:
     """The number of heads that a model has in the scope of a request."""
     return len(model.shape.heads(SCOPES[request.scope]))
-
-
-def run_of_pruned(request: PruningRequest, kept: int) -> Run:
-    """What the model with so many heads would be among the runs of an experiment."""
-    return Run("pruned", request.gated, request.target(kept), 1)
 
 
 def train_one(

@@ -10,7 +10,7 @@ import numpy as np
 from heads.analysis.masking import evaluation_of
 from heads.analysis.metrics import Metric
 from heads.analysis.speed import MEGABYTE
-from heads.base.files import UserError, write_tsv
+from heads.base.files import UserError
 from heads.base.names import ATTENTIONS, FEEDFORWARDS
 from heads.base.provenance import made_by
 from heads.config.analyses import AblationSettings
@@ -18,7 +18,7 @@ from heads.interop.bundle import Bundle
 from heads.interop.families import of_one_width
 from heads.model.encoder import Encoder
 from heads.model.folder import WEIGHTS, save_folder
-from heads.model.head_removal import COLUMNS, head_rows
+from heads.model.head_removal import write_heads
 from heads.model.shape import Place
 from heads.one_model.answered_text import STUDIED
 from heads.one_model.answering import GREEDY, UNITS
@@ -32,11 +32,11 @@ from heads.translation.stream import Report
 
 SENTENCES, SUBWORDS = 1500, 30_000
 """The most sentences on which output maps are refitted, and about how many source subwords of them are read."""
-ASKED, SCORED = 50, 100
+ASKED_SENTENCES, SCORED_SENTENCES = 50, 100
 """The most held-out sentences on which answers are compared, and on which the sizes shown are scored."""
 SHOWN = (0.875, 0.75, 0.625, 0.5)
 """Shares of heads and units for which it is shown what they cost."""
-SEARCH = AblationSettings(sentences=SCORED, beam=1, length_penalty=0.0, batch_tokens=GREEDY.batch_tokens)
+SEARCH = AblationSettings(sentences=SCORED_SENTENCES, beam=1, length_penalty=0.0, batch_tokens=GREEDY.batch_tokens)
 TIMED = 4
 """How often a model is timed at most, until it is as fast as asked for."""
 
@@ -59,7 +59,7 @@ class Surgery:
             return
         model = self.as_fast_as_asked(heads)
         out.mkdir(parents=True, exist_ok=True)
-        write_tsv(out / "heads.tsv", head_rows(model.shape), COLUMNS)
+        write_heads(out / "heads.tsv", model.shape)
         save_folder(model, out, {**UNTRAINED, **self.whole.facts}, made_by())
 
     def as_fast_as_asked(self, heads: int) -> Encoder:
@@ -202,7 +202,7 @@ class Surgery:
         """How far answers move with fewer heads, or some numbers of units, in one layer alone."""
         surgeon, pairs = self.surgeon, self.texts["dev"].pairs(self.whole)
         self.report("comparing what each layer loses with fewer of them")
-        asked = [batch.to(self.device) for _, batch in pairs.only(pairs.index[:ASKED]).in_order(COMPARED)]
+        asked = [batch.to(self.device) for _, batch in pairs.only(pairs.index[:ASKED_SENTENCES]).in_order(COMPARED)]
         return ladders_of(surgeon, HeldOut(self.model, asked), rungs_of)
 
 

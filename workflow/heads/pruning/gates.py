@@ -21,7 +21,7 @@ from heads.base.targets import Target, groups_of
 from heads.config.trainings import HardConcrete
 from heads.model.shape import ModelShape
 
-COLUMNS = (*HEAD, "log_alpha", "p_open", "open", "strictly_between")
+GATE_COLUMNS = (*HEAD, "log_alpha", "p_open", "open", "strictly_between")
 
 UNIFORM_EDGE = 1e-6
 """The distance that uniform noise keeps from 0 and 1, so that its logarithms are finite (as in the authors' code)."""
@@ -206,6 +206,6 @@ def gate_rows(gates: TrainableGates, shape: ModelShape) -> list[dict[str, Any]]:
     values = (gates.logits(), gates.chances(), gates.binary(), gates.between())
     columns = [[one for layers in each.values() for layer in layers for one in layer.tolist()] for each in values]
     return [
-        dict(zip(COLUMNS, (*head, logit, chance, int(stays), int(between)), strict=True))
+        dict(zip(GATE_COLUMNS, (*head, logit, chance, int(stays), int(between)), strict=True))
         for head, logit, chance, stays, between in zip(shape.heads_and_units(values[0].keys()), *columns, strict=True)
     ]

@@ -17,7 +17,7 @@ from heads.pruning.rungs import Ladder
 from heads.pruning.surgeon import OutputMap
 from heads.text.batches import Batch
 
-COLUMNS = (*HEAD, "last", "divergence")
+LADDER_COLUMNS = (*HEAD, "last", "divergence")
 COMPARED = 256
 """Source subwords of a text whose answers are compared at once: with few, lengths are alike and little is padding."""
 ROWS = 64
@@ -101,7 +101,7 @@ def every_number(what: OutputMap) -> list[int]:
 
 
 def ladder_rows(surgeon: Surgeon, ladders: Mapping[Place, Ladder]) -> Iterator[dict[str, object]]:
-    """A row with COLUMNS for each head of each layer.
+    """A row with LADDER_COLUMNS for each head of each layer.
 
     last: 1 for the head that is the last to go in its layer, 2 for the one before it, and so on. divergence: how far
     answers move, in nats each, if it and all that go before it are gone.
@@ -110,4 +110,4 @@ def ladder_rows(surgeon: Surgeon, ladders: Mapping[Place, Ladder]) -> Iterator[d
     for kind, layer, head in shape.heads():
         live, order = shape.live_heads[kind][layer], surgeon.order((kind, layer))
         last = len(live) - order.index(live.index(head))
-        yield dict(zip(COLUMNS, (kind, layer, head, last, ladders[kind, layer][last - 1]), strict=True))
+        yield dict(zip(LADDER_COLUMNS, (kind, layer, head, last, ladders[kind, layer][last - 1]), strict=True))

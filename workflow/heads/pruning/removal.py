@@ -2,10 +2,9 @@
 
 from pathlib import Path
 
-from heads.base.files import write_tsv
 from heads.base.provenance import made_by
 from heads.model.folder import load_model, save_folder
-from heads.model.head_removal import COLUMNS, check_equal, head_rows, prune, read_open_heads
+from heads.model.head_removal import check_equal, prune, read_open_heads, write_heads
 from heads.model.shape import facts_of
 
 
@@ -19,4 +18,4 @@ def remove_closed(start: Path, gates: Path, out: Path, heads: Path) -> None:
     smaller = prune(model, open_heads)
     check_equal(model, smaller, open_heads)
     save_folder(smaller, out, facts_of(start), made_by())
-    write_tsv(heads, head_rows(smaller.shape), COLUMNS)
+    write_heads(heads, smaller.shape)

@@ -20,7 +20,7 @@ from heads.base.targets import Target
 from heads.model.shape import Head, Place, shape_of
 from heads.pruning.rungs import Budget, picked, solved
 
-COLUMNS = ("method", "budget", *HEAD, "open")
+CHOSEN_COLUMNS = ("method", "budget", *HEAD, "open")
 OPTIMAL = "optimal"
 
 Rows = Sequence[Mapping[str, str]]
@@ -102,12 +102,15 @@ def choose(target: Target, measured: Measured, at_least: Mapping[str, int]) -> l
 def selection_rows(
     targets: Sequence[Target], measured: Measured, at_least: Mapping[str, int]
 ) -> list[dict[str, str | int]]:
-    """A row with COLUMNS for every target and head."""
+    """A row with CHOSEN_COLUMNS for every target and head."""
     rows: list[dict[str, str | int]] = []
     for target in targets:
         method, _, budget = target.columns
         kept = set(choose(target, measured, at_least))
-        rows += [dict(zip(COLUMNS, (method, budget, *head, int(head in kept)), strict=True)) for head in measured.heads]
+        rows += [
+            dict(zip(CHOSEN_COLUMNS, (method, budget, *head, int(head in kept)), strict=True))
+            for head in measured.heads
+        ]
     return rows
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from heads.base.files import UserError
 from heads.syntax.conllu import Sentence, Token
 
-COLUMNS = ("measure", "relation", "gold", "parsed", "correct", "precision", "recall", "f1")
+ATTACHMENT_COLUMNS = ("measure", "relation", "gold", "parsed", "correct", "precision", "recall", "f1")
 
 Row = dict[str, Any]
 
@@ -22,7 +22,7 @@ def main_relation(token: Token) -> str:
 
 
 def attachment_rows(gold: Iterable[Sentence], parsed: Iterable[Sentence]) -> list[Row]:
-    """Rows of `COLUMNS`: UPOS (tags), UAS (heads), LAS (heads and relations), then one row for each relation.
+    """Rows of `ATTACHMENT_COLUMNS`: UPOS (tags), UAS (heads), LAS (heads and relations), then one for each relation.
 
     A word of a relation is correct if its head and its relation are. Relations are sorted by decreasing gold count.
     Raises UserError if the words differ.
@@ -61,4 +61,4 @@ def _row(measure: str, relation: str, gold: int, parsed: int, correct: int) -> R
     precision = correct / parsed if parsed else None
     recall = correct / gold if gold else None
     f1 = 2 * correct / (gold + parsed) if gold + parsed else None
-    return dict(zip(COLUMNS, (measure, relation, gold, parsed, correct, precision, recall, f1), strict=True))
+    return dict(zip(ATTACHMENT_COLUMNS, (measure, relation, gold, parsed, correct, precision, recall, f1), strict=True))

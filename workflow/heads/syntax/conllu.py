@@ -12,7 +12,7 @@ from pathlib import Path
 
 from heads.base.files import UserError, atomic_path, open_text
 
-COLUMNS = 10
+FIELDS = 10
 RULE = "conform to CoNLL-U or leave the file out"
 
 # form, lemma, upos, head, relation, space_after; and first word, last word, surface, space_after of a multiword token
@@ -157,8 +157,8 @@ def _sentence(path: Path, lines: list[tuple[int, str]]) -> Sentence:
                 sent_id = sent_id or value.strip(" ")
             continue
         cells = line.split("\t")
-        if len(cells) != COLUMNS:
-            raise UserError(f"{path}, line {number}: {len(cells)} columns instead of {COLUMNS}; {RULE}.")
+        if len(cells) != FIELDS:
+            raise UserError(f"{path}, line {number}: {len(cells)} columns instead of {FIELDS}; {RULE}.")
         if not cells[1]:
             raise UserError(f"{path}, line {number}: the form is empty; {RULE}.")
         space_after = "SpaceAfter=No" not in cells[9].split("|")

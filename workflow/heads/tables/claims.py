@@ -35,7 +35,7 @@ TIMES_COPIED = 2.0
 """The same as a multiple of the BLEU of the copied source text, since names and numbers alone score."""
 
 PAPERS = ("paper", "paper_of", "limit", "margin", "source", "tag")
-COLUMNS = (
+CLAIM_COLUMNS = (
     *("experiment", "seed", "metric", "claim", "measure", "rule", "paper", "paper_of", "ours", "of"),
     *("relative_percent", "low", "high", "p_value", "chance", "holds_if", "limit", "margin", "holds", "source", "tag"),
 )
@@ -75,7 +75,7 @@ def claims_table(frames: Frames, *papers: pd.DataFrame) -> pd.DataFrame:
                 asked = claim["corpus"] in ("", corpus)
                 finding = CLAIMS[identity](evidence) if asked else NOT_MEASURED
                 rows.append({**run, **claim_row(claim, finding, weak=weak), "rule": ""})
-    return pd.DataFrame(rows, columns=list(COLUMNS))
+    return pd.DataFrame(rows, columns=list(CLAIM_COLUMNS))
 
 
 def stated(*papers: pd.DataFrame) -> pd.DataFrame:
@@ -99,7 +99,7 @@ def stated(*papers: pd.DataFrame) -> pd.DataFrame:
 
 
 def claim_row(claim: dict[str, object], finding: Finding, *, weak: bool = False) -> dict[str, object]:
-    """A claim, its finding and its verdict, by column of COLUMNS; weak: whether the model is `too_weak`."""
+    """A claim, its finding and its verdict, by column of CLAIM_COLUMNS; weak: whether the model is `too_weak`."""
     condition, limit = str(claim["condition"]), claim["limit"]
     shared = {name: claim[name] for name in ("metric", "claim", "measure", *PAPERS)}
     found = {name: getattr(finding, name) for name in ("ours", "of", "low", "high", "p_value", "chance")}

@@ -18,7 +18,7 @@ Curves = dict[tuple[object, ...], pd.DataFrame]
 """The evaluations of each training on the dev set, in order, by the values of RUN_COLUMNS."""
 BETTER = {"dev_loss": -1, "dev_bleu": 1}
 """Scores on the dev set, with 1 if higher is better and -1 if lower is better."""
-COLUMNS = (
+SCRATCH_CURVE_COLUMNS = (
     *("experiment", "scope", "lam", "keep", "seed", "heads", "of", "updates_scratch"),
     *(f"{score}{of}" for score in BETTER for of in ("_unpruned", "_pruned", "_scratch", "_caught_up_at")),
     *("dev_loss_fall_percent_scratch", "dev_bleu_rise_scratch"),
@@ -102,9 +102,9 @@ def scratch_curve_table(frames: Frames) -> pd.DataFrame:
     rows = []
     for row in left[left["kind"] == "scratch"].to_dict("records"):
         run = tuple(row[column] for column in RUN_COLUMNS)
-        own = {"heads": row["total"], **{column: row[column] for column in COLUMNS if column in row}}
+        own = {"heads": row["total"], **{column: row[column] for column in SCRATCH_CURVE_COLUMNS if column in row}}
         rows.append(own | _compared(curves, run))
-    return pd.DataFrame(rows, columns=list(COLUMNS))
+    return pd.DataFrame(rows, columns=list(SCRATCH_CURVE_COLUMNS))
 
 
 def curves_of(frames: Frames) -> Curves:

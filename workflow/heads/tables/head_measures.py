@@ -126,7 +126,7 @@ MEASURES = (
 """In the order of their files in the table, after relevance."""
 
 LABELS = {measure.key: measure.label for measure in MEASURES if measure.label}
-COLUMNS = {
+MEASURED_COLUMNS = {
     file: {measure.column: measure.key for measure in MEASURES if measure.file == file}
     for file in dict.fromkeys(measure.file for measure in MEASURES if measure.column)
 }

@@ -9,7 +9,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from heads.base.names import ATTENTIONS, HALVES, HEAD, SCOPES
-from heads.tables.head_measures import COLUMNS, FILES, GATES, LABELS
+from heads.tables.head_measures import FILES, GATES, LABELS, MEASURED_COLUMNS
 from heads.tables.labels import SHARES, column_pattern, is_shown, relevance_columns
 from heads.tables.picking import first_of, pruned_by_gates
 from heads.tables.reading import Frames
@@ -113,7 +113,7 @@ def _columns_of(file: str, frames: Frames) -> pd.DataFrame:
     """The measures that are read from a file, none if no run has it."""
     if file in SOURCES:
         return SOURCES[file](frames)
-    return _heads(frames[file], COLUMNS[file] if len(frames[file]) else {})
+    return _heads(frames[file], MEASURED_COLUMNS[file] if len(frames[file]) else {})
 
 
 def correlations_table(frames: Frames) -> pd.DataFrame:

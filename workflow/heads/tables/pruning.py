@@ -18,7 +18,7 @@ PAPER_COLUMNS = (
     *("paper_item", "paper_corpus", "paper_kept", "paper_of", "paper_score"),
     *("paper_score_minus_baseline", "paper_score_minus_scratch", "paper_tag"),
 )
-COLUMNS = (
+PRUNING_COLUMNS = (
     *(*RUN_COLUMNS, *ATTENTIONS, "total", "of", "kept_share_of_scope", "gates_strictly_between"),
     *("metric", "score", "against", "chrf", "matthews", "majority"),
     *("score_trained_on", "score_scratch", "score_control", "score_baseline"),
@@ -66,7 +66,7 @@ def pruning_table(frames: Frames, table2: pd.DataFrame, figure7: pd.DataFrame) -
         rows.append(
             {
                 **row,
-                **{column: measured[column] for column in COLUMNS if column in measured},
+                **{column: measured[column] for column in PRUNING_COLUMNS if column in measured},
                 "kept_share_of_scope": share,
                 **{f"dev_loss_fall_percent{side}": percent for side, percent in fell},
                 "pair": pair,
@@ -77,7 +77,7 @@ def pruning_table(frames: Frames, table2: pd.DataFrame, figure7: pd.DataFrame) -
                 **of_paper,
             }
         )
-    return pd.DataFrame(rows, columns=list(COLUMNS))
+    return pd.DataFrame(rows, columns=list(PRUNING_COLUMNS))
 
 
 def nearest_paper_row(paper: pd.DataFrame, share: float) -> dict[str, Any]:

@@ -23,8 +23,8 @@ from heads.base.names import (
 )
 from heads.base.runs import Need, Run, run_of
 from heads.model.shape import ModelShape
-from heads.tables.head_measures import COLUMNS as MEASURED_COLUMNS
-from heads.translation.bleu import COLUMNS as STATISTICS
+from heads.tables.head_measures import MEASURED_COLUMNS
+from heads.translation.bleu import STATISTICS
 
 REFERENCE = Path(__file__).parent / "reference"
 
@@ -47,7 +47,7 @@ SCORED = "score"
 
 def _score(metric: str, content: Record) -> Iterator[Record]:
     # Older scores have neither chrF nor a copied source, and do not say what they are measured against.
-    known = dict.fromkeys(COLUMNS[SCORED]) | {"metric": metric, "against": REFERENCES, "signature": ""}
+    known = dict.fromkeys(READ_COLUMNS[SCORED]) | {"metric": metric, "against": REFERENCES, "signature": ""}
     own = {"score": content[metric], "sentences": content["sentences" if "sentences" in content else "examples"]}
     yield known | {**own, **{key: content[key] for key in known if key in content}}
 
@@ -84,7 +84,7 @@ def _gates(lines: Iterable[Record]) -> Iterator[Record]:
                     yield {"update": line["update"], **place, "p_open": p_open}
 
 
-COLUMNS: dict[str, tuple[str, ...]] = {
+READ_COLUMNS: dict[str, tuple[str, ...]] = {
     **{file: (*HEAD, *columns) for file, columns in MEASURED_COLUMNS.items()},
     SCORED: ("metric", "score", "against", "chrf", "matthews", "majority", "sentences", "signature", "copied_bleu"),
     "bleu_statistics.tsv": ("statistics",),
@@ -141,7 +141,7 @@ COLUMNS: dict[str, tuple[str, ...]] = {
 }
 MADE: dict[str, Callable[[Any], Iterable[Record]]] = {
     **{file: partial(_score, metric) for metric, file in SCORES.items()},
-    **{name: _scored for name, columns in COLUMNS.items() if "metric" in columns and name != SCORED},
+    **{name: _scored for name, columns in READ_COLUMNS.items() if "metric" in columns and name != SCORED},
     "model.json": _model,
     "gates.jsonl": _gates,
     # Older runs do not have what a head does by its biases of distances alone.
@@ -185,8 +185,8 @@ RunFiles = tuple[str, Run, RunContent]
 
 
 def _records(name: str, content: Any) -> list[Record]:
-    """The records of a file with a name in COLUMNS or SCORES, from its content."""
-    columns = COLUMNS[_frame(name)]
+    """The records of a file with a name in READ_COLUMNS or SCORES, from its content."""
+    columns = READ_COLUMNS[_frame(name)]
     return [{column: row[column] for column in columns} for row in MADE.get(name, iter)(content)]
 
 
@@ -214,7 +214,7 @@ def frames_of(need: Need, runs: Iterable[RunFiles], compared_with: Mapping[str, 
             for name in need.files[run.kind]:
                 if name not in passed_over and (name not in need.optional or name in files):
                     found[_frame(name)] += [identity | record for record in files[name]]
-    frames = {name: frame_of(rows, (*RUN_COLUMNS, *COLUMNS[name])) for name, rows in found.items()}
+    frames = {name: frame_of(rows, (*RUN_COLUMNS, *READ_COLUMNS[name])) for name, rows in found.items()}
     if "model.json" in frames:
         corpora = [(compared_with or {}).get(experiment, WMT) for experiment in frames["model.json"]["experiment"]]
         frames["model.json"] = frames["model.json"].assign(compared_with=corpora)

@@ -9,7 +9,7 @@ from heads.base.targets import BY_GATES, PENALTY, Target
 from heads.tables.reading import Frames
 from heads.tables.verdicts import t_quantile
 
-COLUMNS = (
+SELECTION_COLUMNS = (
     *("experiment", "seed", "target", "method", "draw", "treatment", "kept", "of", "updates", "metric"),
     *("score", "score_baseline", "score_minus_baseline", "score_control", "score_minus_control", "p_value"),
     *("random_draws", "draws_below", "score_random_mean"),
@@ -36,7 +36,7 @@ def method_of(target: Target) -> str:
 
 
 def selection_table(frames: Frames) -> pd.DataFrame:
-    """A row with COLUMNS for every choice of heads and seed.
+    """A row with SELECTION_COLUMNS for every choice of heads and seed.
 
     The p-value is from permutations against the unpruned model. Each row is compared with the control and the random
     choices of the same treatment and number of updates; stratified choices have as many heads of each kind of attention
@@ -58,7 +58,7 @@ def selection_table(frames: Frames) -> pd.DataFrame:
     table["score_baseline"] = table["score"] - table["score_minus_baseline"]
     table = with_draws(with_control(table), RANDOM, ~table["method"].isin(DRAWN))
     table = with_draws(table, STRATIFIED, table["method"] == LIKE)
-    return table.rename(columns={"random_draws_below": "draws_below"})[list(COLUMNS)]
+    return table.rename(columns={"random_draws_below": "draws_below"})[list(SELECTION_COLUMNS)]
 
 
 def with_control(table: pd.DataFrame) -> pd.DataFrame:

@@ -7,7 +7,7 @@ from heads.base.targets import CONTROL
 from heads.tables.picking import heads_left
 from heads.tables.reading import RUN_COLUMNS, SCORED, Frames
 
-COLUMNS = (
+UNIT_COLUMNS = (
     *(*RUN_COLUMNS, *ATTENTIONS, "total", "of", "units", "of_units", *FEEDFORWARDS),
     *("metric", "score", "score_control", "score_baseline", "score_minus_control", "score_minus_baseline"),
 )
@@ -39,4 +39,4 @@ def units_table(frames: Frames) -> pd.DataFrame:
                 **{f"score_minus_{n}": None if score is None else row["score"] - score for n, score in others.items()},
             }
         )
-    return pd.DataFrame(table, columns=list(COLUMNS))
+    return pd.DataFrame(table, columns=list(UNIT_COLUMNS))

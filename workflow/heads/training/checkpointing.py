@@ -71,7 +71,7 @@ def _stopped(training: Resumable) -> UserError:
     return UserError(f"stopped at update {training.update}, its state is kept: run again to go on from there.")
 
 
-class Unfinished:
+class UnfinishedFolder:
     """Folder with `state.safetensors`, the logs so far, the snapshots to average and the checkpoints to keep."""
 
     def __init__(self, folder: Path, identity: str, save_every_seconds: float) -> None:
@@ -218,7 +218,7 @@ class Unfinished:
         self.lock.close()
 
 
-class OtherProcess(Unfinished):
+class OtherProcess(UnfinishedFolder):
     """The folder as used by the other processes of a training, which read the state and write nothing."""
 
     def __init__(self, folder: Path, identity: str) -> None:

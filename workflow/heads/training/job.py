@@ -19,11 +19,11 @@ from heads.config.trainings import GatesSettings, LengthSettings, TrainingSettin
 from heads.model.encoder import Encoder
 from heads.model.folder import save_folder
 from heads.model.transformer import Transformer
-from heads.pruning.gates import COLUMNS, gate_rows
+from heads.pruning.gates import GATE_COLUMNS, gate_rows
 from heads.pruning.penalty import gates_and_penalty
 from heads.pruning.subset_gates import SubsetGates
 from heads.text.vocabulary import Vocabulary
-from heads.training.checkpointing import OtherProcess, Unfinished, fingerprint
+from heads.training.checkpointing import OtherProcess, UnfinishedFolder, fingerprint
 from heads.training.devices import pick
 from heads.training.distributed import Processes, joined, launch
 from heads.training.evaluation import classification, evaluation, fidelity
@@ -140,19 +140,19 @@ def run_job(
         unfinished.write_checkpoints(job.checkpoints)
     logs = {"train.jsonl": job.history}
     if pruning and job.gates and job.gates_log:
-        write_tsv(job.gates, gate_rows(pruning.gates, model.shape), COLUMNS)
+        write_tsv(job.gates, gate_rows(pruning.gates, model.shape), GATE_COLUMNS)
         logs["gates.jsonl"] = job.gates_log
     unfinished.finish(logs)
 
 
-def _taken_up(job: Job, start: str) -> Unfinished:
+def _taken_up(job: Job, start: str) -> UnfinishedFolder:
     """The folder in which this same training may have saved its state."""
     # The device type too, as no random generator can resume from the state of another type's.
     identity = fingerprint(job.content, job.seed, start, job.text.digest, provenance()["torch"], job.device.type)
     folder = job.model / "unfinished"
     if not job.processes.first:
         return OtherProcess(folder, identity)
-    return Unfinished(folder, identity, job.save_every_seconds)
+    return UnfinishedFolder(folder, identity, job.save_every_seconds)
 
 
 def _evaluation(job: Job, model: Encoder, settings: TrainingSettings, teacher: Encoder | None = None) -> Evaluate:

@@ -24,7 +24,7 @@ from heads.model.encoder import Encoder
 from heads.model.sublayers import Gates
 from heads.text.batches import Batch, Pairs, cut
 from heads.text.packed import Packed
-from heads.training.checkpointing import Unfinished
+from heads.training.checkpointing import UnfinishedFolder
 from heads.training.cross_entropy import smoothed_cross_entropy
 from heads.training.devices import SUBWORDS_MULTIPLE, products_dtype
 from heads.training.half import HALF, HalfCopy, halved
@@ -219,7 +219,7 @@ class Training:
             self.seed_dropout()
 
 
-def train(training: Training, evaluate: Evaluate, unfinished: Unfinished) -> dict[str, Any]:
+def train(training: Training, evaluate: Evaluate, unfinished: UnfinishedFolder) -> dict[str, Any]:
     """Train to the end, resuming from `unfinished` if it has a state, and average the last snapshots.
 
     Writes a log line for every evaluation. Returns the number of updates and the scores of the final weights, with
@@ -266,7 +266,7 @@ def train(training: Training, evaluate: Evaluate, unfinished: Unfinished) -> dic
     return facts | ({"updates_cut": cut} if cut else {})
 
 
-def keep(training: Training, unfinished: Unfinished) -> None:
+def keep(training: Training, unfinished: UnfinishedFolder) -> None:
     """Save a snapshot, a checkpoint or the state if due after an update, once its losses are known to be finite."""
     plan, number = training.plan, training.update
     if averaged(number, plan.length):

@@ -3,14 +3,14 @@
 Corpus BLEU with sacrebleu's defaults: n-grams up to four, exponential smoothing of orders without a match, brevity
 penalty. Needs neither torch nor sacrebleu.
 
-S sentences, C = len(COLUMNS) counts.
+S sentences, C = len(STATISTICS) counts.
 """
 
 import numpy as np
 from numpy.typing import NDArray
 
 ORDERS = (1, 2, 3, 4)
-COLUMNS = (
+STATISTICS = (
     "hypothesis_words",
     "reference_words",
     *(f"correct_{order}" for order in ORDERS),

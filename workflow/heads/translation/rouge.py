@@ -22,7 +22,6 @@ from heads.base.names import DEFAULT_TOKENISER
 from heads.translation.text_scores import tokeniser_of
 
 WORD = re.compile(r"[^\W_]+")
-COLUMNS = ("f_measure", "sentences")
 
 
 class Cut:
@@ -56,7 +55,7 @@ def rouge_counts(hypotheses: Sequence[str], references: Sequence[str], tokeniser
     for said, right in zip(hypotheses, references, strict=True):
         measure = found.score(right, said)["rougeL"].fmeasure
         rows.append((measure or float(not cut(said) and not cut(right)), 1.0))
-    return np.array(rows, np.float32).reshape(len(rows), len(COLUMNS))
+    return np.array(rows, np.float32).reshape(len(rows), 2)
 
 
 def rouge_of(sums: NDArray[np.floating]) -> NDArray[np.float64]:

@@ -15,7 +15,7 @@ from sacrebleu.metrics import BLEU, CHRF
 from heads.base.files import UserError
 from heads.base.names import AUTO, DEFAULT_TOKENISER
 from heads.base.scripts import HAN, HANGUL, KANA, OTHER_UNSPACED, script_of
-from heads.translation.bleu import COLUMNS
+from heads.translation.bleu import STATISTICS
 
 CHARACTERS = "char"
 OF_SCRIPT = {HAN: "zh", KANA: "ja-mecab", HANGUL: "ko-mecab", OTHER_UNSPACED: CHARACTERS}
@@ -55,11 +55,11 @@ def bleu(hypotheses: Sequence[str], references: Sequence[str], tokeniser: str = 
 def bleu_statistics(
     hypotheses: Sequence[str], references: Sequence[str], tokeniser: str = AUTO
 ) -> list[dict[str, int]]:
-    """sacrebleu's counts for each sentence, as rows of `COLUMNS`; their sums give the corpus BLEU. As `bleu`."""
+    """sacrebleu's counts for each sentence, as rows of `STATISTICS`; their sums give the corpus BLEU. As `bleu`."""
     metric = _metric(tokeniser_of(references, tokeniser))
     scores = [metric.corpus_score([text], [[right]]) for text, right in zip(hypotheses, references, strict=True)]
     counts = [(score.sys_len, score.ref_len, *score.counts, *score.totals) for score in scores]
-    return [dict(zip(COLUMNS, row, strict=True)) for row in counts]
+    return [dict(zip(STATISTICS, row, strict=True)) for row in counts]
 
 
 def chrf(hypotheses: Sequence[str], references: Sequence[str]) -> dict[str, Any]:

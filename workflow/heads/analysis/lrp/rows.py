@@ -40,7 +40,7 @@ from heads.text.batches import Batch, make_batch
 from heads.translation.beam_search import greedy
 
 SHARES = ("relevance", "relevance_of_sums", "relevance_absolute")
-COLUMNS = ("rule", *HEAD, *SHARES, "steps")
+RELEVANCE_COLUMNS = ("rule", *HEAD, *SHARES, "steps")
 CONSERVATION_COLUMNS = (
     "rule", "conservation", "place", "under_way", "absorbed", "largest_deviation", "steps_off", "steps",
 )  # fmt: skip
@@ -172,7 +172,7 @@ def _rows(rule: str, model: Encoder, sums: Sums, stabiliser: float) -> list[Row]
         of_sums = shares(summed[None], stabiliser)[0][0]
         columns = (signed / max(count, 1), of_sums, absolute / max(count, 1))
         for head, values in zip(model.shape.live_heads[kind][layer], torch.stack(columns, 1).tolist(), strict=True):
-            rows.append(dict(zip(COLUMNS, (rule, kind, layer, head, *values, count), strict=True)))
+            rows.append(dict(zip(RELEVANCE_COLUMNS, (rule, kind, layer, head, *values, count), strict=True)))
     return rows
 
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from heads.base.files import UserError, write_json, write_text, write_tsv
+from heads.base.files import UserError, write_json, write_text
 from heads.base.outputs import new_folder
 from heads.interop.agreement import rounding
 from heads.interop.bert.exporting import (
@@ -16,13 +16,13 @@ from heads.interop.bert.exporting import (
     write_tokenizer,
 )
 from heads.interop.bundle import Bundle, as_bundle
-from heads.interop.export import OURS, export, refuse_copy, refuse_translator
+from heads.interop.export import OURS, export, names_of, refuse_copy, refuse_translator
 from heads.interop.export_page import head_table
 from heads.interop.to_onnx import agreement_of_encoder, refuse_for_onnx, write_encoder
 from heads.model.encoder_only import ExampleEncoder
 from heads.model.equal_units import with_equal_units
-from heads.model.folder import HEADS, check_alone, save_folder
-from heads.model.head_removal import COLUMNS, head_rows
+from heads.model.folder import HEADS, check_encoder_only, save_folder
+from heads.model.head_removal import write_heads
 from heads.model.shape import ModelShape
 from heads.text.labels import Labels
 from heads.text.wordpieces import WordPieces
@@ -81,7 +81,7 @@ print(session.run(None, {{"source": ids, "source_mask": ids > 0}})[0])
 Pruned heads are removed from its matrices."""
 
 
-def export_alone(model: Bundle | Path, out: Path, form: str = OURS, *, examples: Sequence[str] = ()) -> float | None:
+def export_encoder(model: Bundle | Path, out: Path, form: str = OURS, *, examples: Sequence[str] = ()) -> float | None:
     """Export an encoder, or that of a run's folder, with everything needed to use it, to the new folder `out`.
 
     examples: lines of one sentence, or of two separated by a tab, on which other formats are compared with our own
@@ -89,7 +89,7 @@ def export_alone(model: Bundle | Path, out: Path, form: str = OURS, *, examples:
     component. Raises UserError if `out` already exists, or as `refuse_encoder` does.
     """
     bundle = as_bundle(model)
-    encoder, labels = check_alone(bundle.model, bundle.place), bundle.target
+    encoder, labels = check_encoder_only(bundle.model, bundle.place), bundle.target
     refuse_encoder(bundle, form)
     assert isinstance(labels, Labels)
     shape, vocabulary = bundle.shape, bundle.source
@@ -108,11 +108,11 @@ def export_alone(model: Bundle | Path, out: Path, form: str = OURS, *, examples:
             assert isinstance(vocabulary, WordPieces)
             given = vocabulary.encode(examples) or random_examples(shape)
             difference = _written(form, encoder, vocabulary, labels.words, given, stage)
-            write_tsv(stage / HEADS, head_rows(shape), COLUMNS)
+            write_heads(stage / HEADS, shape)
             write_json(stage / "origin.json", facts["provenance"])
         bundle.write_origin(stage)
         use = _use_of(form, shape, difference)
-        write_text(stage / "README.md", encoder_page(shape, facts, labels.words, use))
+        write_text(stage / "README.md", encoder_page(shape, {**facts, **names_of(bundle)}, labels.words, use))
     return difference
 
 
@@ -161,10 +161,10 @@ def refuse_format(bundle: Bundle, form: str) -> None:
 def export_any(
     model: Bundle | Path, out: Path, form: str, *, sentences: Sequence[str] = (), **options: Any
 ) -> float | None:
-    """Export any model, or that of a run's folder: by `export`, with `options`, or by `export_alone`."""
+    """Export any model, or that of a run's folder: by `export`, with `options`, or by `export_encoder`."""
     bundle = as_bundle(model)
     if bundle.shape.encoder_only:
-        return export_alone(bundle, out, form, examples=sentences)
+        return export_encoder(bundle, out, form, examples=sentences)
     return export(bundle, out, form, sentences=sentences, **options)
 
 
