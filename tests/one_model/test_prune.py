@@ -65,7 +65,7 @@ def test_a_model_keeps_the_heads_asked_for_and_what_is_told_is_what_it_lost(
     assert int(found[1]) == len(held_out) == 2
     assert float(found[2]) == pytest.approx(own, abs=0.06)
     assert float(found[4]) == pytest.approx(float(found[2]) - float(found[3]), abs=0.11)
-    assert "1 sentence at once: " in told
+    assert "1 sentence at once, in PyTorch: " in told
     (shown,) = data_of(model.parent / "small.html")
     assert [(one["scope"], one["kept"], one["series"]) for one in shown["points"]] == [
         ("", 18, "unpruned"), ("enc_self", 18, "control"), ("enc_self", 14, "pruned")]  # fmt: skip
@@ -361,8 +361,12 @@ def test_so_many_distinct_sentences_as_asked_for_are_split_less_those_too_long_f
 
 
 @pytest.mark.parametrize(
-    ("ratio", "told"),
-    [((1.2, 1.1, 1.3), "faster"), ((1.01, 0.98, 1.02), "no faster"), ((0.9, 0.8, 0.95), "slower")],
+    ("ratio", "told", "form", "program"),
+    [
+        ((1.2, 1.1, 1.3), "faster", "folder", "PyTorch"),
+        ((1.01, 0.98, 1.02), "no faster", "marian", "PyTorch"),
+        ((0.9, 0.8, 0.95), "slower", "ctranslate2", "CTranslate2"),
+    ],
 )
 def test_what_speed_was_won_is_said_and_if_none_was_that(
     experiment: Experiment,
@@ -370,19 +374,22 @@ def test_what_speed_was_won_is_said_and_if_none_was_that(
     monkeypatch: pytest.MonkeyPatch,
     ratio: tuple[float, float, float],
     told: str,
+    form: str,
+    program: str,
 ) -> None:
     monkeypatch.setattr(Costs, "speeds", lambda _costs, _models, size: {"smaller": ratio if size == 16 else (1, 1, 1)})
     monkeypatch.setattr(Costs, "whole_bytes", 2_340_000)
-    pruning = shrinking_of(experiment.baseline, tmp_path, PruningRequest("enc_self", 12, None, 1))
+    pruning = shrinking_of(experiment.baseline, tmp_path, PruningRequest("enc_self", 12, None, 1, format=form))
     found = Shrunk(pruning.whole, Loss(3, 80, 90, -10, -12, -8), {})
     first, weights, alone, together = report_lines(pruning, found, 1_230_000)
     assert first.startswith("3 of 6 heads are left. On 3 held-out sentences")
     assert "80.0, and 90.0 with all heads" in first
     assert "-10.00 (95 % interval -12.00 to -8.00)" in first
     assert weights == "Its weights take 1.2 MB, those of the whole model 2.3."
-    assert alone == "1 sentence at once: 1.00 times the original speed (1.00 to 1.00 in 5 rounds), no faster."
+    still = "1.00 times the original speed (1.00 to 1.00 in 5 rounds), no faster."
+    assert alone == f"1 sentence at once, in {program}: {still}"
     spread = f"{ratio[0]:.2f} times the original speed ({ratio[1]:.2f} to {ratio[2]:.2f} in 5 rounds)"
-    assert together == f"16 sentences at once: {spread}, {told}."
+    assert together == f"16 sentences at once, in {program}: {spread}, {told}."
 
 
 def test_a_model_that_says_nothing_ends_in_one_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -55,7 +55,10 @@ class Wanted:
     feedforward: Annotated[
         str | None, "number of hidden units to keep in an average feed-forward layer, or a share such as 67%%"
     ] = None
-    faster: Annotated[float | None, "how many times as fast as the whole model it is to be, such as 1.3"] = None
+    faster: Annotated[
+        float | None,
+        "how many times as fast as the whole model it is to be (1.3), in CTranslate2 for that format, else in PyTorch",
+    ] = None
     megabytes: Annotated[float | None, "the most that its weights may take in the format"] = None
     format: Annotated[str, {"choices": FORMATS}, "format to write; default: folder, our own"] = FORMATS[0]
     by: Annotated[

@@ -53,6 +53,11 @@ class Costs:
         return place[0] in FEEDFORWARDS or self.request.format in HEADS_GO
 
     @property
+    def timed_in(self) -> str:
+        """The program in which models are timed."""
+        return "CTranslate2" if self.request.format == "ctranslate2" else "PyTorch"
+
+    @property
     def original(self) -> Bundle:
         """The model with all its subwords: the given one, unless its vocabulary was made smaller."""
         return self.texts.model

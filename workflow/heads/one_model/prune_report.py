@@ -72,8 +72,8 @@ def report_lines(pruning: Shrinking, shrunk: Shrunk, weights: int) -> Iterator[s
         won = "no faster" if low <= 1 <= high else "slower" if high < 1 else "faster"
         at_once = "1 sentence" if size == 1 else f"{size} sentences"
         yield (
-            f"{at_once} at once: {ratio:.2f} times the original speed ({low:.2f} to {high:.2f} in {SPEED.repeats} "
-            f"rounds), {won}."
+            f"{at_once} at once, in {costs.timed_in}: {ratio:.2f} times the original speed ({low:.2f} to {high:.2f} in "
+            f"{SPEED.repeats} rounds), {won}."
         )
 
 

@@ -78,7 +78,7 @@ class Surgery:
             if request.faster is None:
                 break
             speed, *_ = self.costs.speeds({"smaller": model})["smaller"]
-            self.report(f"timed, it is {speed:.2f} times as fast as the whole model")
+            self.report(f"timed in {self.costs.timed_in}, it is {speed:.2f} times as fast as the whole model")
             if speed >= request.faster:
                 break
             more *= (1 - 1 / request.faster) / max(1 - 1 / speed, 0.01)
