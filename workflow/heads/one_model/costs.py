@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
+from statistics import median
 from time import process_time
 
 import torch
@@ -140,9 +141,9 @@ class Costs:
         repeats: int = SPEED.repeats,
         against: Bundle | None = None,
     ) -> dict[str, tuple[float, float, float]]:
-        """How many times as fast as the original model each of others is, and the least and most of the repeats.
+        """How many times as fast as the original model each of others is: the median, least and most of the repeats.
 
-        It is the ratio of the fastest rounds, which another process on the machine slowed least.
+        Models are compared round by round, so that what else the machine does affects both.
 
         models: in the subwords of the whole one. size: sentences at once. repeats: rounds after a first one, in which
         all is new. against: another model in place of the original one. All with the same subwords translate to the
@@ -163,7 +164,7 @@ class Costs:
         found = {}
         for name in models:
             _, *ratios = (slow / fast for slow, fast in zip(seconds[ORIGINAL], seconds[name], strict=True))
-            found[name] = min(seconds[ORIGINAL]) / min(seconds[name]), min(ratios), max(ratios)
+            found[name] = median(ratios), min(ratios), max(ratios)
         return found
 
     def translating(self, model: Bundle, batches: Sequence[TimedBatch], folder: Path) -> Callable[[], object]:
