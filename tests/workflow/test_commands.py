@@ -484,6 +484,7 @@ def test_a_model_of_others_takes_the_place_of_vocabularies_and_training_and_of_n
     mine = {job.rule: job for job in jobs if any(path.startswith("results/taken/") for path in job.outputs)}
     assert not {"bpe", "baseline"} & mine.keys() and {"imported_bpe", "imported", "encode", "roles"} <= mine.keys()
     for rule in ("imported_bpe", "imported"):
+        assert mine[rule].stage == rule
         assert {f"marian/{name}" for name in MARIAN} <= {*mine[rule].inputs}, "it is read again when a file changes"
     trained_here = {job.rule for job in jobs if any(path.startswith("results/near/") for path in job.outputs)}
     assert {"bpe", "baseline"} <= trained_here and not {"imported_bpe", "imported"} & trained_here

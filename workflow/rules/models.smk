@@ -37,49 +37,32 @@ rule baseline:
         runtime=growing(2880),
         processes=1,
     params:
+        stage="baseline",
         settings=settings_of("baseline"),
         data=subpath(input.target_bpe, parent=True),
         seed="{seed}",
         model=subpath(output.model, parent=True),
     shell:
-        "python -m heads baseline --settings {params.settings:q} --data {params.data:q} --references {input.references:q}"
+        "python -m heads {params.stage:q} --settings {params.settings:q} --data {params.data:q} --references {input.references:q}"
         " --seed {params.seed:q} --model {params.model:q} --history {output.history:q} --checkpoints {output.checkpoints:q}"
         " --threads {threads} --processes {resources.processes} > {log:q} 2>&1"
 
 
-rule imported:
+use rule baseline as imported with:
     """Use an external model as the unpruned one, as it is or fine-tuned on the corpus."""
     input:
         **TRAINING_DATA,
         pretrained=lambda wildcards: PLAN.pretrained_files(wildcards.experiment),
-    output:
-        model=f"{BASELINE}/model.safetensors",
-        shape=f"{BASELINE}/model.json",
-        history=f"{BASELINE}/train.jsonl",
-        checkpoints=directory(f"{BASELINE}/checkpoints"),
     log:
         f"{BASELINE}/log/imported.txt",
     benchmark:
         f"{BASELINE}/bench/imported.tsv"
     wildcard_constraints:
         experiment=IMPORTED,
-    priority: 1
-    conda:
-        "../../envs/torch.yaml"
-    threads: 1
-    resources:
-        mem_mb=growing(32000),
-        runtime=growing(2880),
-        processes=1,
+    cache: False
     params:
+        stage="imported",
         settings=settings_of("imported"),
-        data=subpath(input.target_bpe, parent=True),
-        seed="{seed}",
-        model=subpath(output.model, parent=True),
-    shell:
-        "python -m heads imported --settings {params.settings:q} --data {params.data:q} --references {input.references:q}"
-        " --seed {params.seed:q} --model {params.model:q} --history {output.history:q} --checkpoints {output.checkpoints:q}"
-        " --threads {threads} --processes {resources.processes} > {log:q} 2>&1"
 
 
 rule gates:
