@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from heads.model.shape import Place
-from heads.pruning.rungs import Budget, interpolated, picked
+from heads.pruning.rungs import Limits, interpolated, picked
 
 PLACES: list[Place] = [("enc_self", 0), ("enc_self", 1), ("dec_enc", 0), ("enc_ffn", 0)]
 RUNGS = [(4, 3, 1, 0), (4, 2, 0), (5, 3, 2), (5, 3, 2)]
@@ -25,18 +25,18 @@ def drawn_ladders(seed: int = 3) -> dict[Place, dict[int, float]]:
 
 
 def cheapest(
-    ladders: Mapping[Place, Mapping[int, float]], budgets: Sequence[Budget], *, same: bool = False
+    ladders: Mapping[Place, Mapping[int, float]], limits: Sequence[Limits], *, same: bool = False
 ) -> float | None:
-    """The least sum of losses of all combinations within the budgets; same: with equal numbers in the last two."""
+    """The least sum of losses of all combinations within the limits; same: with equal numbers in the last two."""
     sums = [
         sum(ladder[number] for ladder, number in zip(ladders.values(), numbers, strict=True))
         for numbers in product(*RUNGS)
         if (not same or numbers[2] == numbers[3])
         and all(
-            budget.least
-            <= sum(budget.cost(place) * number for place, number in zip(PLACES, numbers, strict=True))
-            <= budget.most
-            for budget in budgets
+            limit.least
+            <= sum(limit.cost(place) * number for place, number in zip(PLACES, numbers, strict=True))
+            <= limit.most
+            for limit in limits
         )
     ]
     return min(sums, default=None)
@@ -52,8 +52,8 @@ def cost(*costs: float) -> dict[Place, float]:
 def test_of_all_rungs_that_add_up_to_a_number_those_with_the_least_loss_are_picked(
     kept: int, together: Sequence[Sequence[Place]]
 ) -> None:
-    ladders, budgets = drawn_ladders(), [Budget(lambda _: 1.0, kept, kept)]
-    best, found = cheapest(ladders, budgets, same=bool(together)), picked(ladders, budgets, together)
+    ladders, limits = drawn_ladders(), [Limits(lambda _: 1.0, kept, kept)]
+    best, found = cheapest(ladders, limits, same=bool(together)), picked(ladders, limits, together)
     if best is None:
         assert found is None
         return
@@ -65,11 +65,11 @@ def test_of_all_rungs_that_add_up_to_a_number_those_with_the_least_loss_are_pick
 
 @pytest.mark.parametrize("most", [0.1, 2.5, 7.3, 11.0, 1e6])
 @pytest.mark.parametrize("unit", [1.0, 1e-6, 1e6])
-def test_several_budgets_with_costs_of_any_size_are_all_kept(most: float, unit: float) -> None:
+def test_several_limits_with_costs_of_any_size_are_all_kept(most: float, unit: float) -> None:
     ladders = drawn_ladders(5)
     sizes, times = cost(2.0 * unit, 0.5 * unit, 0.0, 1.0 * unit), cost(0.1, 0.2, 0.3, 0.0)
-    budgets = [Budget(sizes.__getitem__, 0.0, most * unit), Budget(times.__getitem__, 0.9, 2.0)]
-    best, found = cheapest(ladders, budgets), picked(ladders, budgets)
+    limits = [Limits(sizes.__getitem__, 0.0, most * unit), Limits(times.__getitem__, 0.9, 2.0)]
+    best, found = cheapest(ladders, limits), picked(ladders, limits)
     if best is None:
         assert found is None
         return

@@ -27,7 +27,7 @@ from heads.one_model.measuring import UNTRAINED
 from heads.one_model.request import step_of, total_of_units
 from heads.pruning.closed_form import BATCH_TOKENS, Surgeon, gram_matrices, output_maps, rungs_of, without
 from heads.pruning.ladders import COMPARED, HeldOut, ladders_of
-from heads.pruning.rungs import Budget, Ladder, interpolated, picked
+from heads.pruning.rungs import Ladder, Limits, interpolated, picked
 from heads.translation.stream import Report
 
 SENTENCES, SUBWORDS = 1500, 30_000
@@ -93,31 +93,31 @@ class Surgery:
         request, costs = self.request, self.costs
         full = {place: max(ladder) for place, ladder in self.rungs.items()}
 
-        def all_but(cost: Callable[[Place], float], saved: float) -> Budget:
-            """A budget that saves so much of what everything costs."""
-            return Budget(cost, 0.0, sum(number * cost(place) for place, number in full.items()) - saved)
+        def all_but(cost: Callable[[Place], float], saved: float) -> Limits:
+            """Limits that save so much of what everything costs."""
+            return Limits(cost, 0.0, sum(number * cost(place) for place, number in full.items()) - saved)
 
-        budgets = [self.of_heads(heads)] if request.keeps_a_number else []
+        limits = [self.of_heads(heads)] if request.keeps_a_number else []
         if request.units is not None:
-            budgets.append(self.of_units(request.units))
+            limits.append(self.of_units(request.units))
         if request.megabytes is not None:
-            budgets.append(all_but(costs.bytes, costs.whole_bytes - request.megabytes * MEGABYTE))
+            limits.append(all_but(costs.bytes, costs.whole_bytes - request.megabytes * MEGABYTE))
         if request.faster is not None:
-            budgets.append(all_but(costs.time, more * (1 - costs.faster_already / request.faster)))
-        found = picked(self.rungs, budgets, self.together)
+            limits.append(all_but(costs.time, more * (1 - costs.faster_already / request.faster)))
+        found = picked(self.rungs, limits, self.together)
         if found is None:
             raise UserError(self.request.too_much(*self.farthest(full)))
         return found
 
-    def of_heads(self, number: int) -> Budget:
-        """The budget of exactly so many heads."""
-        return Budget(lambda place: float(place[0] in ATTENTIONS), number, number)
+    def of_heads(self, number: int) -> Limits:
+        """Limits of exactly so many heads."""
+        return Limits(lambda place: float(place[0] in ATTENTIONS), number, number)
 
-    def of_units(self, average: int) -> Budget:
-        """The budget of so many hidden units in an average layer, or of the next number that a format can have."""
+    def of_units(self, average: int) -> Limits:
+        """Limits of so many hidden units in an average layer, or of the next number that a format can have."""
         own = [max(ladder) for place, ladder in self.rungs.items() if place[0] in FEEDFORWARDS]
         total, most = total_of_units(own, average), max(map(len, self.together), default=1)
-        return Budget(lambda place: float(place[0] in FEEDFORWARDS), total, total + (most - 1) * step_of(max(own)))
+        return Limits(lambda place: float(place[0] in FEEDFORWARDS), total, total + (most - 1) * step_of(max(own)))
 
     def farthest(self, full: Mapping[Place, int]) -> tuple[float, float]:
         """How small in megabytes, and how many times as fast, the model gets if each sub-layer is cut to its least."""
@@ -164,9 +164,9 @@ class Surgery:
         )
         models = dict[str, Encoder]()
         for share in SHOWN:
-            budgets = [self.of_heads(round(share * sum(heads)))] if heads else []
-            budgets += [self.of_units(round(share * sum(units) / len(units)))] if units else []
-            if numbers := picked(self.rungs, budgets, self.together):
+            limits = [self.of_heads(round(share * sum(heads)))] if heads else []
+            limits += [self.of_units(round(share * sum(units) / len(units)))] if units else []
+            if numbers := picked(self.rungs, limits, self.together):
                 models[str(share)] = self.of_numbers(numbers)
         speeds, losses = self.costs.speeds(models, repeats=1), self.lost(models)
         for name, model in models.items():

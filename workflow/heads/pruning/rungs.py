@@ -15,11 +15,11 @@ from heads.model.shape import Place
 Ladder = Mapping[int, float]
 """The loss by the number of heads or units that a sub-layer keeps."""
 TOLERANCE = 1e-9
-"""Of a budget, as the solver's own is absolute."""
+"""Of a limit, as the solver's own is absolute."""
 
 
 @dataclass(frozen=True, slots=True)
-class Budget:
+class Limits:
     """Limits of what all sub-layers together may cost."""
 
     cost: Callable[[Place], float]
@@ -29,11 +29,11 @@ class Budget:
 
 
 def picked(
-    ladders: Mapping[Place, Ladder], budgets: Sequence[Budget], together: Collection[Collection[Place]] = ()
+    ladders: Mapping[Place, Ladder], limits: Sequence[Limits], together: Collection[Collection[Place]] = ()
 ) -> dict[Place, int] | None:
-    """One rung of each ladder, with the least sum of losses within all budgets (CBC); None if no rungs fit them.
+    """One rung of each ladder, with the least sum of losses within all limits (CBC); None if no rungs fit them.
 
-    Going down the cheapest rung first is exact only with one budget of equal costs and ladders whose steps ever rise.
+    Going down the cheapest rung first is exact only with one limit of equal costs and ladders whose steps ever rise.
 
     together: groups of sub-layers which all keep the same number; their ladders must have the same rungs.
     """
@@ -52,12 +52,12 @@ def picked(
     }
     worst = max((abs(loss) for ladder in ladders.values() for loss in ladder.values()), default=0) or 1.0
     problem += pulp.lpSum(ladders[place][number] / worst * one for (place, number), one in chosen.items())
-    for budget in budgets:
+    for limit in limits:
         # The solver's tolerances are absolute, so costs are scaled to at most 1.
-        most = max(budget.cost(place) * max(ladder) for place, ladder in ladders.items()) or 1.0
-        total = pulp.lpSum(budget.cost(place) * number / most * one for (place, number), one in chosen.items())
-        problem += total >= budget.least / most - TOLERANCE
-        problem += total <= budget.most / most + TOLERANCE
+        most = max(limit.cost(place) * max(ladder) for place, ladder in ladders.items()) or 1.0
+        total = pulp.lpSum(limit.cost(place) * number / most * one for (place, number), one in chosen.items())
+        problem += total >= limit.least / most - TOLERANCE
+        problem += total <= limit.most / most + TOLERANCE
     for place, ladder in ladders.items():
         if first.get(place, place) == place:
             problem += pulp.lpSum(own[place, number] for number in ladder) == 1

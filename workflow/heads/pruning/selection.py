@@ -18,7 +18,7 @@ from heads.base.methods import LIKE, METHOD_FILES, STRATIFIED, SURGEON, files_re
 from heads.base.names import ATTENTIONS, HEAD
 from heads.base.targets import Target
 from heads.model.shape import Head, Place, shape_of
-from heads.pruning.rungs import Budget, picked, solved
+from heads.pruning.rungs import Limits, picked, solved
 
 CHOSEN_COLUMNS = ("method", "budget", *HEAD, "open")
 OPTIMAL = "optimal"
@@ -135,7 +135,7 @@ def keep_rungs(measured: Measured, budget: int) -> list[Head]:
         raise UserError(f"{name} is of a model with other heads: delete it and run its stage again.")
     whole = {place: {**ladder, len(ladder): 0.0} for place, ladder in ladders.items()}
     check_budget(budget, len(last))
-    numbers = picked(whole, [Budget(lambda _: 1.0, budget, budget)])
+    numbers = picked(whole, [Limits(lambda _: 1.0, budget, budget)])
     assert numbers is not None
     return [head for head in measured.heads if last[head] <= numbers[head[:2]]]
 
