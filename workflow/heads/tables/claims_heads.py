@@ -45,8 +45,8 @@ def exception(heads: pd.DataFrame, relevance: str) -> tuple[int, float]:
 
     There is no p value, as it would ignore that the head was chosen for its effect on the correlation.
     """
-    without = [heads.drop(index=row) for row in heads.index]
-    rhos = [rank_rho(rest[relevance], rest["confidence"], layer_numbers(rest)) for rest in without]
+    columns = heads[relevance].to_numpy(float), heads["confidence"].to_numpy(float), layer_numbers(heads)
+    rhos = [rank_rho(*(np.delete(column, row) for column in columns)) for row in range(len(heads))]
     best = int(np.argmax(np.nan_to_num(np.round(rhos, 9), nan=-1.0)))
     return best, rhos[best]
 

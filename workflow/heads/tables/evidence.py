@@ -1,6 +1,7 @@
 """The results of one experiment and seed, gathered from its frames so that claims can be tested on them."""
 
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 import pandas as pd
@@ -55,23 +56,23 @@ class Evidence:
     gates: pd.DataFrame = field(default_factory=pd.DataFrame)
     frames: Frames = field(default_factory=dict)
 
-    @property
+    @cached_property
     def encoder(self) -> pd.DataFrame:
         """Measures of the baseline's encoder heads."""
         return self.heads[self.heads["attention"] == "enc_self"].reset_index(drop=True)
 
-    @property
+    @cached_property
     def baseline_functions(self) -> pd.DataFrame:
         """The encoder heads of the unpruned model with their measures and functions; no rows without roles."""
         functions = self.functions[self.functions["kind"] == "baseline"][["layer", "head", "function"]]
         return self.encoder.merge(functions, on=["layer", "head"])
 
-    @property
+    @cached_property
     def roles_with_cases(self) -> set[str]:
         """The roles with at least one case: a relation may never occur, or no subword be rare."""
         return set(self.roles[(self.roles["kind"] == "baseline") & (self.roles["cases"] > 0)]["role"])
 
-    @property
+    @cached_property
     def swept(self) -> pd.DataFrame:
         """Models pruned in all kinds of attention that lost some but not all of their heads."""
         runs = self.pruned("all")

@@ -142,15 +142,16 @@ def correlate(heads: pd.DataFrame, names: Sequence[str]) -> list[dict[str, objec
     so are pairs on only one of several kinds of attention.
     """
     rows: list[dict[str, object]] = []
-    kinds = heads["attention"].nunique()
+    kinds, layer_of = heads["attention"].to_numpy(), layer_numbers(heads)
+    values = {name: heads[name].to_numpy(float) for name in names}
     for a, b in combinations(names, 2):
-        both = heads.dropna(subset=[a, b])
-        if len(both) < 3 or (kinds > 1 and both["attention"].nunique() == 1):
+        both = np.flatnonzero(~np.isnan(values[a]) & ~np.isnan(values[b]))
+        if len(both) < 3 or len({*kinds}) > 1 == len({*kinds[both]}):
             continue
-        layers = layer_numbers(both)
-        row: dict[str, object] = {"measure_a": a, "measure_b": b, "heads": len(both), "layers": len(set(layers))}
+        layers = np.unique(layer_of[both], return_inverse=True)[1]
+        row: dict[str, object] = {"measure_a": a, "measure_b": b, "heads": len(both), "layers": len({*layers})}
         for place, blocks in (("", np.zeros(len(both), int)), ("_within_layers", layers)):
-            row[f"rho{place}"], row[f"p_value{place}"] = rank_correlation(both[a], both[b], blocks)
+            row[f"rho{place}"], row[f"p_value{place}"] = rank_correlation(values[a][both], values[b][both], blocks)
         rows.append(row)
     return rows
 
@@ -186,8 +187,13 @@ def rank_rho(a: ArrayLike, b: ArrayLike, blocks: NDArray[np.int_]) -> float:
 
 
 def _centred_ranks(values: NDArray[np.float64], blocks: NDArray[np.int_]) -> NDArray[np.float64]:
-    ranks = pd.Series(values).groupby(blocks).rank()
-    return np.asarray(ranks - ranks.groupby(blocks).transform("mean"))
+    """Ranks within each block, shared by equal values, less the block's mean rank; NaN has none."""
+    ranks = np.empty(len(values))
+    for block in np.unique(blocks):
+        own = values[blocks == block]
+        lower, equal = (own < own[:, None]).sum(1), (own == own[:, None]).sum(1)
+        ranks[blocks == block] = np.where(equal, lower + (equal - (equal > 0).sum()) / 2, np.nan)
+    return ranks
 
 
 @lru_cache(maxsize=16)
