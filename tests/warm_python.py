@@ -1,4 +1,4 @@
-"""A `python` for workflow tests that forks a process with torch and Snakemake loaded, to save importing them each time.
+"""A `python` for workflow tests that forks a process with Snakemake and torch loaded, to save importing them each time.
 
 Most jobs of a tiny experiment, and most plans, take longer to import than to work. `python -m heads …`, `python -m
 snakemake …` and `python benchmarks/….py …` are handed to a server with their streams, folder and environment, and take
@@ -23,10 +23,13 @@ from functools import cache
 from importlib import import_module
 from pathlib import Path
 
-HEAVY = (
-    *("torch", "torch._dynamo", "safetensors.torch", "sacrebleu", "sentencepiece", "pulp", "pydantic", "stanza"),
-    *("seaborn", "matplotlib.figure", "matplotlib.backends.backend_pdf", "fontTools.subset", "snakemake.cli"),
+OF_PLANS = ("pydantic", "snakemake.cli")
+"""What is imported for any job."""
+OF_JOBS = (
+    *("torch", "torch._dynamo", "safetensors.torch", "sacrebleu", "sentencepiece", "pulp", "stanza", "seaborn"),
+    *("matplotlib.figure", "matplotlib.backends.backend_pdf", "fontTools.subset"),
 )
+"""What is imported for the first job that is not Snakemake, since most tests only plan."""
 OURS = "heads"
 """Never imported beforehand, since the code of a checkout is its own."""
 LONGEST = 200_000
@@ -78,6 +81,15 @@ def _served(hashes: str) -> str:
     return str(program)
 
 
+def load(names: tuple[str, ...]) -> None:
+    """Import packages, unless they are, and nothing of ours; no fork will search them for garbage."""
+    if not {*names} <= {*sys.modules}:
+        for name in names:
+            import_module(name)
+        assert OURS not in sys.modules
+        gc.freeze()
+
+
 def work(job: dict[str, object], streams: list[int], python: str) -> None:
     """Act as the process that the job asked for, to its end; Snakemake calls what it takes for its own interpreter."""
     status = 1
@@ -124,9 +136,12 @@ def serve(address: str) -> None:
             if key.fileobj is listening:
                 connection, _ = listening.accept()
                 said, streams, _, _ = socket.recv_fds(connection, LONGEST, 3)
+                job = json.loads(said)
+                if job["words"][:2] != ["-m", "snakemake"]:
+                    load(OF_JOBS)
                 process = os.fork()
                 if not process:
-                    work(json.loads(said), streams, str(Path(address).with_name("python")))
+                    work(job, streams, str(Path(address).with_name("python")))
                 for stream in streams:
                     os.close(stream)
                 ended = os.pidfd_open(process)
@@ -150,8 +165,5 @@ def serve(address: str) -> None:
 
 
 if __name__ == "__main__":
-    for heavy in HEAVY:
-        import_module(heavy)
-    assert OURS not in sys.modules
-    gc.freeze()  # so that no fork searches all of this for garbage
+    load(OF_PLANS)
     serve(sys.argv[1])
