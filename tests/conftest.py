@@ -16,6 +16,7 @@ import pytest
 import torch
 from safetensors.numpy import save_file
 
+from heads.base.provenance import COMMIT
 from heads.config.trainings import HardConcrete, LengthSettings, TrainingSettings
 from heads.model.shape import ModelShape, full_heads
 from heads.model.transformer import Transformer
@@ -37,7 +38,11 @@ FIRST_FREE = 4
 
 
 def pytest_configure() -> None:
-    """Use one thread per test process by default: with two, processes that run in parallel take many times as long."""
+    """Use one thread per test process by default: with two, processes that run in parallel take many times as long.
+
+    The commit is told, so that not every model that is written asks Git for it.
+    """
+    os.environ.setdefault(COMMIT, "c" * 40)
     torch.set_num_threads(int(os.environ.setdefault("OMP_NUM_THREADS", "1")))
     gc.disable()
 
@@ -57,7 +62,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.timeout(LONG_SECONDS))
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def tiny_shape() -> Callable[..., ModelShape]:
     """Builds a shape; keywords replace its values."""
 
@@ -78,7 +83,7 @@ def tiny_shape() -> Callable[..., ModelShape]:
     return build
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def tiny_model(tiny_shape: Callable[..., ModelShape]) -> Callable[..., Transformer]:
     """Builds a float64 model in evaluation mode in which no weight, bias or norm is left at zero or one."""
 
@@ -102,19 +107,19 @@ def tiny_batch() -> Batch:
     return make_batch(sources, targets)
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def hard_concrete() -> HardConcrete:
     """The authors' distribution."""
     return HardConcrete(temperature=0.33, low=-0.1, high=1.1, log_alpha_init=2.0)
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def lopsided() -> HardConcrete:
     """A distribution whose two ends differ, so that a swapped sign or end shows."""
     return HardConcrete(temperature=0.7, low=-0.3, high=1.2, log_alpha_init=0.5)
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def training_settings() -> Callable[..., TrainingSettings]:
     """Builds settings of a training with the papers' loss and optimiser; keywords replace values."""
 
@@ -133,7 +138,7 @@ def training_settings() -> Callable[..., TrainingSettings]:
     return build
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def length() -> Callable[..., LengthSettings]:
     """Builds the length of a training; keywords replace values."""
 

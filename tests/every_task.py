@@ -22,8 +22,10 @@ from heads.model.checkpoint import save_tensors
 from heads.model.folder import model_of, save_folder
 from heads.model.head_removal import prune, write_heads
 from heads.model.shape import ModelShape, full_heads
+from heads.model.transformer import Transformer
 from heads.pruning.selection import CHOSEN_COLUMNS
 from heads.text.labels import write_labels
+from heads.text.special_ids import EOS
 from heads.text.vocabulary import train_bpe
 
 LABELS = {CLASSIFICATION: ("no", "yes"), EMBEDDING: ("embedding",)}
@@ -32,6 +34,8 @@ SUBWORDS, HEADS, LAYERS = 40, 3, 2
 SIZES = {"train": 12, "dev": 5, "test": 7}
 METRIC = {TRANSLATION: BLEU, CLASSIFICATION: ACCURACY, EMBEDDING: "cosine"}
 WORDS = ("the cat sees a dog", "a dog sees", "old dogs see the old cat", "cats see dogs and a cat")
+SOON = 3.0
+"""What is added to the logit of a sentence's end, so that translations are short."""
 OPEN = (True, False, True)
 """The heads of every layer that are left by pruning."""
 CHANGES: dict[str, Any] = {
@@ -149,6 +153,8 @@ def write_world(folder: Path, task: str) -> World:
 def _write_models(world: World) -> None:
     torch.manual_seed(4)
     model = model_of(world.shape).eval()
+    if isinstance(model, Transformer):
+        model.projection.bias.data[EOS] += SOON
     facts = {"updates": 2, "total_updates": 2, "dev_loss": 1.0}
     save_folder(model, world.model, facts, provenance())
     save_tensors(world.model / "checkpoints/checkpoint-00000001.safetensors", model.state_dict(), {})

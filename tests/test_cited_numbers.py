@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import ROUND_HALF_EVEN, Decimal
 from fnmatch import fnmatchcase
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -38,7 +39,6 @@ ALWAYS_KEPT = ("table_measures.tsv", "table_claims.tsv", "table_corpus.tsv")
 PAPERS = "reference"
 """Used instead of a folder of docs/measured: the papers' own numbers."""
 REFERENCE = ROOT / "workflow/heads/tables" / PAPERS
-BLOCK = re.compile(r"((?:(?!<!-- cite).)*?)<!-- cite\n(.*?)-->", re.DOTALL)
 LINE = re.compile(r"(\S+) (\S+)((?: \|.*?)?) : (.+)")
 NUMBER = re.compile(r"[-−+]?\d+\.\d+|[-−+]?\d+(?= ?%)")
 """Measurements in a text: numbers with a decimal point or before a percent sign."""
@@ -55,9 +55,21 @@ class Citation:
     values: list[str]
 
 
+def blocks(markdown: str) -> list[tuple[str, str]]:
+    """Each text and the lines of the comment behind it; the last text has none. Raises ValueError for an open one."""
+    found, text = [], markdown
+    while "<!-- cite\n" in text:
+        before, _, behind = text.partition("<!-- cite\n")
+        lines, end, text = behind.partition("-->")
+        if not end:
+            raise ValueError(f"{lines[:40]!r} is a comment without an end")
+        found.append((before, lines))
+    return [*found, (text, "")]
+
+
 def citations(markdown: str) -> Iterator[Citation]:
     """Every citation in a text. Raises ValueError for a line that is not a citation."""
-    for text, lines in BLOCK.findall(markdown):
+    for text, lines in blocks(markdown):
         for line in lines.strip().splitlines():
             found = LINE.fullmatch(line.strip())
             if not found:
@@ -67,15 +79,20 @@ def citations(markdown: str) -> Iterator[Citation]:
             yield Citation(text, table, column, {key: value.split(",") for key, _, value in pairs}, values.split())
 
 
-def cells(citation: Citation, measured: Path) -> list[str]:
-    """The cited cells, in order. Raises ValueError if their number differs from that of the values."""
-    folder, _, name = citation.table.rpartition("/")
+@cache
+def table(named: str, measured: Path) -> list[dict[str, str]]:
+    """The rows of a cited table."""
+    folder, _, name = named.rpartition("/")
     if folder == PAPERS:
         with (REFERENCE / f"{name}.csv").open(encoding="utf-8", newline="") as stream:
-            rows = list(csv.DictReader(stream))
-    else:
-        files = [measured / folder / f"{name}.tsv", measured / folder / "tables" / f"{name}.tsv"]
-        rows = read_tsv(next(path for path in files if path.exists()))
+            return list(csv.DictReader(stream))
+    files = [measured / folder / f"{name}.tsv", measured / folder / "tables" / f"{name}.tsv"]
+    return read_tsv(next(path for path in files if path.exists()))
+
+
+def cells(citation: Citation, measured: Path) -> list[str]:
+    """The cited cells, in order. Raises ValueError if their number differs from that of the values."""
+    rows = table(citation.table, measured)
     places = [{key: place_of(row[key], values) for key, values in citation.rows.items()} for row in rows]
     chosen = [(list(place.values()), row) for place, row in zip(places, rows, strict=True) if -1 not in place.values()]
     rows = [row for _, row in sorted(chosen, key=lambda found: found[0])]
@@ -115,10 +132,8 @@ def is_equal(written: str, cell: str) -> bool:
 
 def uncited(markdown: str, allowed: set[str]) -> list[str]:
     """Numbers in a text (`NUMBER`) that are neither cited after their block nor in `allowed`."""
-    blocks = BLOCK.findall(markdown)
-    rest = markdown[sum(len(match.group()) for match in BLOCK.finditer(markdown)) :] if blocks else markdown
     found = []
-    for text, lines in [*blocks, (rest, "")]:
+    for text, lines in blocks(markdown):
         known = {bare(value) for line in lines.splitlines() for value in line.rpartition(" : ")[2].split()}
         plain = re.sub(r"`[^`]*`|\]\([^)]*\)|λ [\d.]+", "", text)
         found += [number for number in NUMBER.findall(plain) if bare(number) not in known and number not in allowed]
@@ -193,8 +208,9 @@ def test_a_citation_of_rows_that_are_not_there_and_a_line_that_is_none_are_refus
     (citation,) = citations("<!-- cite\nx/t bleu | kind=c : 9.9\n-->")
     with pytest.raises(ValueError, match="0 such rows"):
         cells(citation, tmp_path)
-    with pytest.raises(ValueError, match="is no citation"):
-        list(citations("<!-- cite\nx/t bleu 9.9\n-->"))
+    for comment, told in (("<!-- cite\nx/t bleu 9.9\n-->", "is no citation"), ("<!-- cite\nx/t bleu : 9.9", "an end")):
+        with pytest.raises(ValueError, match=told):
+            list(citations(comment))
 
 
 def test_a_number_without_a_citation_behind_its_block_is_found() -> None:

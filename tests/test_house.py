@@ -342,8 +342,8 @@ def test_three(): ...
 def test_what_was_skipped_and_what_to_install_are_the_last_words(tmp_path: Path, workers: list[str]) -> None:
     (tmp_path / "conftest.py").write_text("from last_words import pytest_sessionfinish\n", encoding="utf-8")
     (tmp_path / "test_some.py").write_text(SKIPPING, encoding="utf-8")
-    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-q", *workers, "test_some.py"]
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parent)}
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-p", "xdist", "-q", *workers, "test_some.py"]
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parent), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, env=environment, timeout=120)
     assert done.returncode == 0
     assert done.stdout.splitlines()[-3:] == [

@@ -7,8 +7,9 @@ from typing import Any
 import yaml
 from safetensors.numpy import save_file
 
+from checkouts import configuration
 from heads.__main__ import main
-from heads.base.files import read_yaml, write_lines, write_text
+from heads.base.files import write_lines, write_text
 from heads.config.experiment import Experiment
 from heads.config.settings import merged, section, stage_settings
 from heads.config.trainings import BpeSettings, TrainingSettings
@@ -60,8 +61,7 @@ def words_of(
         "selected": {"updates": 3, "patience": 0, "average_last": 3, "average_every": 1},
         "scratch": {"updates": 2, "average_last": 1},
     }
-    defaults = read_yaml(Path(__file__).parent.parent / "config.yaml")["defaults"]
-    folder, experiment = data / (name or stage), merged(merged(defaults, changes), sections)
+    folder, experiment = data / (name or stage), merged(merged(configuration()["defaults"], changes), sections)
     write_text(folder / "settings.yaml", yaml.safe_dump(stage_settings(section(Experiment, experiment), stage)))
     shared = ["--settings", "settings.yaml", "--model", ".", "--history", "log.jsonl"]
     own = {

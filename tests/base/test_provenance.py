@@ -22,7 +22,9 @@ def test_code_that_was_copied_without_its_history_is_told_its_commit(
     assert (provenance()["commit"], provenance()["changed_since_commit"]) == ("unknown", False)
 
 
-def test_the_line_that_a_job_leaves_in_its_log_is_read_back(tmp_path: Path) -> None:
+def test_the_line_that_a_job_leaves_in_its_log_is_read_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The commit is that of Git, which other tests do not ask."""
+    monkeypatch.delenv(COMMIT)
     line = record(seed=3, device="cpu", threads=2, processes=None)
     write_text(tmp_path / "log", f"{MARK}{{}}\nwords\n{line}\n")
     found = recorded(tmp_path / "log")

@@ -49,9 +49,8 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Places:
 
 
 @pytest.fixture
-def on_cpu(place: Places, small_measures: None, monkeypatch: pytest.MonkeyPatch) -> Made:
+def on_cpu(place: Places, small_measures: None) -> Made:
     """What a case writes on the CPU, when it is first asked for."""
-    monkeypatch.setattr("heads.base.provenance._git", lambda *_: "c" * 40)
 
     def made(name: str) -> Path:
         case = CASES[name]

@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 
 from explored_page import ONE, SEVERAL, TOLD, Explored, data_of, gates_of
+from fake_labels import LABELS, MAJORITY
 from heads.__main__ import main
 from heads.analysis.attention_maps import unpacked
 from heads.base.bootstrap import MICHEL_SIGNIFICANT
@@ -28,6 +29,16 @@ def of(rows: list[dict[str, str]], experiment: str, seed: str = "1") -> list[dic
 
 def as_number(cell: str) -> float | None:
     return float(cell) if cell else None
+
+
+def test_experiments_stand_in_the_order_of_their_runs_each_with_its_own_score(data: dict[str, Any]) -> None:
+    assert [*data] == [SEVERAL, ONE, TOLD]
+    for name, one in data.items():
+        known = ("classification", "accuracy") if name == TOLD else ("translation", "BLEU")
+        assert (one["task"], one["metric"]["name"]) == known
+    assert data[TOLD]["signature"] == f"the likeliest label alone has {MAJORITY} %"
+    assert data[TOLD]["sentences_scored"] == 500 and "wanted" not in data[SEVERAL]["sentences"][0]
+    assert [one["wanted"] for one in data[TOLD]["sentences"]] == [*LABELS[:2]]
 
 
 @pytest.mark.parametrize(

@@ -75,13 +75,19 @@ def test_the_same_data_gives_the_same_bytes(
 OF_BLEU = ("bleu_encoder_heads", "score_scratch", "selection", *(f"michel_fig{number}" for number in range(1, 6)))
 
 
+@pytest.fixture(scope="module", params=["references", "unpruned model", "model firefox/en-pt"])
+def scored_against(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, list[Path]]:
+    """What wrote the targets, and runs that are scored against them."""
+    world = World(layers=2, heads=3, lams=("0.1",), against=request.param)
+    return request.param, write_results(tmp_path_factory.mktemp("results") / "told", world)
+
+
 @pytest.mark.parametrize("name", [*OF_BLEU, "measures"])
-@pytest.mark.parametrize("against", ["references", "unpruned model", "model firefox/en-pt"])
 def test_bleu_is_called_fidelity_wherever_a_figure_names_it_if_a_model_wrote_the_targets(
-    name: str, against: str, tmp_path: Path
+    name: str, scored_against: tuple[str, list[Path]]
 ) -> None:
-    world = World(layers=2, heads=3, lams=("0.1",), against=against)
-    figure = draw(name, write_results(tmp_path / "told", world))
+    against, runs = scored_against
+    figure = draw(name, runs)
     texts = [str(text.get_text()) for text in figure.findobj(Text)]
     named = [text for text in texts if "BLEU" in text]
     assert named and not [text for text in texts if "accuracy (%)" in text]

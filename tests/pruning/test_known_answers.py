@@ -5,7 +5,7 @@ of the same size the known one is best when all other heads are masked. Measures
 and its command `selection`.
 """
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from itertools import combinations
 from pathlib import Path
 
@@ -59,18 +59,33 @@ def translated(model: Transformer, of: Batch, gates: Gates | None = None) -> lis
     return greedy(model, of.source, of.source_mask, gates)
 
 
-def measure(model: Transformer, folder: Path, rules: Collection[str] = ("plain",)) -> None:
-    """Write everything that the methods read, as their stages do."""
-    batches = [batch(12, seed) for seed in (1, 2)]
+def batches_measured_on() -> list[Batch]:
+    return [batch(12, seed) for seed in (1, 2)]
+
+
+def measure_relevance(model: Transformer, folder: Path, rule: str) -> None:
+    """Write what relevance propagation gives by one rule, as its stage does."""
     write_json(folder / "model.json", {"shape": model.shape.as_dict()})
-    write_tsv(folder / "importance.tsv", importance_rows(model, batches, label_smoothing=SMOOTHING), IMPORTANCE_COLUMNS)
+    settings = LrpSettings(sentences=0, batch_tokens=500, stabiliser=TINY, rules=(rule,))
+    write_tsv(folder / "lrp.tsv", relevance_rows(model, batches_measured_on(), settings)[0], RELEVANCE_COLUMNS)
+
+
+def measure_importance(model: Transformer, folder: Path) -> None:
+    """Write importance in all its forms, as its stage does."""
+    write_json(folder / "model.json", {"shape": model.shape.as_dict()})
+    rows = importance_rows(model, batches_measured_on(), label_smoothing=SMOOTHING)
+    write_tsv(folder / "importance.tsv", rows, IMPORTANCE_COLUMNS)
+
+
+def measure(model: Transformer, folder: Path) -> None:
+    """Write everything that the methods read but causal gates, as their stages do."""
+    batches = batches_measured_on()
+    measure_importance(model, folder)
+    measure_relevance(model, folder, "plain")
     write_tsv(folder / "confidence.tsv", confidence(model, batches), CONFIDENCE_COLUMNS)
     surgeon = Surgeon(model, output_maps(model, gram_matrices(model, batches, model.shape.kinds)))
     ladders = ladders_of(surgeon, HeldOut(model, batches), every_number)
     write_tsv(folder / "surgeon.tsv", [*ladder_rows(surgeon, ladders)], LADDER_COLUMNS)
-    write_tsv(folder / "causal.tsv", causal_rows(model, batches, CausalSettings(updates=40)), CAUSAL_COLUMNS)
-    settings = LrpSettings(sentences=0, batch_tokens=500, stabiliser=TINY, rules=tuple(rules))
-    write_tsv(folder / "lrp.tsv", relevance_rows(model, batches, settings)[0], RELEVANCE_COLUMNS)
 
     def translate(gates: Gates | None) -> list[str]:
         return [" ".join(f"w{subword}" for subword in line) for line in translated(model, batches[0], gates)]
@@ -92,10 +107,13 @@ def kept(folder: Path, *targets: str) -> dict[str, set[Head]]:
     return found
 
 
-@pytest.fixture
-def measured(tiny_shape: Shape, tmp_path: Path) -> Path:
-    measure(hand_made(tiny_shape), tmp_path)
-    return tmp_path
+@pytest.fixture(scope="module")
+def measured(tiny_shape: Shape, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    model, folder = hand_made(tiny_shape), tmp_path_factory.mktemp("measured")
+    measure(model, folder)
+    rows = causal_rows(model, batches_measured_on(), CausalSettings(updates=40))
+    write_tsv(folder / "causal.tsv", rows, CAUSAL_COLUMNS)
+    return folder
 
 
 @pytest.mark.parametrize("sharpness", [SURE, MIDDLING, UNSURE])
@@ -158,7 +176,7 @@ def test_no_random_draw_finds_the_known_heads(measured: Path) -> None:
 def test_every_rule_of_relevance_propagation_finds_the_known_heads(
     tiny_shape: Shape, tmp_path: Path, rule: str
 ) -> None:
-    measure(hand_made(tiny_shape), tmp_path, [rule])
+    measure_relevance(hand_made(tiny_shape), tmp_path, rule)
     assert kept(tmp_path, f"lrp-{KEEP}") == {f"lrp-{KEEP}": set(KNOWN)}
 
 
@@ -166,7 +184,7 @@ def test_the_code_of_2019_finds_the_known_heads_of_the_decoder_and_is_led_astray
     tiny_shape: Shape, tmp_path: Path
 ) -> None:
     """Its weights are cut but not its inputs, so denominators cancel and useless heads get relevance."""
-    measure(hand_made(tiny_shape), tmp_path, ["voita-2019"])
+    measure_relevance(hand_made(tiny_shape), tmp_path, "voita-2019")
     found = kept(tmp_path, f"lrp-{KEEP}")[f"lrp-{KEEP}"]
     assert found & set(KNOWN) == {head for head in KNOWN if head[0] != "enc_self"}
 
@@ -186,7 +204,7 @@ def test_gates_that_are_trained_to_leave_as_many_heads_leave_the_known_ones(
     tiny_shape: Shape, training_settings: Callable[..., TrainingSettings], tmp_path: Path, method: str, part: str
 ) -> None:
     """The model is less sure: beyond what smoothed labels ask for, half-open gates are better than open ones."""
-    model, updates = hand_made(tiny_shape, sharpness=MIDDLING), 120
+    model, updates = hand_made(tiny_shape, sharpness=MIDDLING), 60
     subset = SubsetSettings(temperature_first=2.0, temperature_last=0.02, cooldown_share=0.8, straight_through=True)
     gates = GatesSettings(updates=updates, gate_learning_rate=0.2, subset=subset)
     frozen: tuple[nn.Module, ...] = (model,) if part == "gates alone" else ()
@@ -205,7 +223,7 @@ def test_signed_importance_drops_the_known_heads_first_where_more_of_them_would_
 ) -> None:
     """Its authors rank by the slope, highest first; what still lowers the loss is last. Other forms are right."""
     model = hand_made(tiny_shape, sharpness=UNSURE)
-    measure(model, tmp_path)
+    measure_importance(model, tmp_path)
     rest = set(model.shape.heads()) - set(KNOWN)
     found = kept(tmp_path, f"signed-{len(rest)}", f"example-{KEEP}", f"batch-{KEEP}")
     assert list(found.values()) == [rest, set(KNOWN), set(KNOWN)]

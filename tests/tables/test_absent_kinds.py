@@ -1,7 +1,8 @@
 """Claims about kinds of attention that a model lacks, and about training from scratch for a pretrained model."""
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -106,14 +107,26 @@ ASKED = {
 }  # fmt: skip
 
 
+Rows = dict[tuple[str, str, str], dict[Hashable, Any]]
+
+
+def claims_of(runs: Sequence[Path]) -> Rows:
+    """The rows of the table of claims, by what they claim."""
+    rows = table_of_runs("claims", runs).to_dict("records")
+    return {(row["claim"], row["measure"], row["rule"]): row for row in rows}
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Rows:
+    """The claims of models with every kind of attention."""
+    return claims_of(write_results_without(tmp_path_factory.mktemp("results") / "whole", ()))
+
+
 @pytest.mark.parametrize("kinds", ASKED)
 def test_the_table_of_claims_is_made_of_models_without_a_kind_and_leaves_its_claims_empty(
-    tmp_path: Path, kinds: tuple[str, ...]
+    whole: Rows, tmp_path: Path, kinds: tuple[str, ...]
 ) -> None:
-    whole, less = (
-        {(row["claim"], row["measure"], row["rule"]): row for row in table_of_runs("claims", runs).to_dict("records")}
-        for runs in (write_results_without(tmp_path / "whole", ()), write_results_without(tmp_path / "less", kinds))
-    )
+    less = claims_of(write_results_without(tmp_path / "less", kinds))
     told = stated(*map(load_reference, TABLES["claims"].need.reference)).query("metric == 'bleu'")
     names = {(row["claim"], row["measure"]): row["id"] for row in told.to_dict("records")}
     assert whole.keys() == less.keys()

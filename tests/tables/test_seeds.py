@@ -58,8 +58,15 @@ def test_rows_that_the_keys_do_not_tell_apart_are_refused() -> None:
         with_spread(FRAME, ("experiment",))
 
 
-def test_every_table_but_those_of_single_heads_tells_the_spread(tmp_path: Path) -> None:
-    runs = write_results(tmp_path / "x", World(lams=("0.1",), seeds=(3, 5)))
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """Those of two seeds."""
+    return write_results(
+        tmp_path_factory.mktemp("results") / "x", World(layers=2, heads=3, lams=("0.1",), seeds=(3, 5))
+    )
+
+
+def test_every_table_but_those_of_single_heads_tells_the_spread(runs: list[Path]) -> None:
     # Claims, whose means have verdicts of their own: test_claims.py and test_scoreboard.py.
     assert {name for name, table in TABLES.items() if not table.keys} == {
         *("measures", "role_drift", "cross_attention", "michel_table1", "claims", "scoreboard"),
@@ -84,8 +91,7 @@ def test_a_curve_runs_through_the_means_and_its_bars_are_deviations() -> None:
 
 
 @pytest.mark.parametrize("name", ["bleu_encoder_heads", "score_scratch", "heads_by_type", "heads_by_layer"])
-def test_figures_of_several_seeds_say_so(name: str, tmp_path: Path) -> None:
-    runs = write_results(tmp_path / "x", World(lams=("0.1",), seeds=(3, 5)))
+def test_figures_of_several_seeds_say_so(name: str, runs: list[Path]) -> None:
     figure = draw(name, runs)
     assert "2 seeds" in figure.get_suptitle()
     assert seed_note(FRAME) == ", first of 2 seeds" and not seed_note(FRAME[:2])

@@ -90,7 +90,8 @@ def test_drafts_of_imported_models_are_greedy_search_too(
     model, stood = talker(eos=1.0, seed=2, **changes), set()
     drafted = Drafted(model, pairs, TranslateSettings(beam=1, length_penalty=0.0, batch_tokens=50), CPU)
     plain = drafted(None)
-    for masked in [*masked_alone(model.shape).values(), set(model.shape.heads())]:
+    alone = [*masked_alone(model.shape).values()]
+    for masked in [*alone[:: 1 + len(alone) // 9], set(model.shape.heads())]:
         expected = searched(model, pairs, 0, gates := gates_without(model, masked))
         assert drafted(gates) == expected
         stood |= {ids == plain[number] for number, ids in expected.items()}
