@@ -3,6 +3,8 @@
 import itertools
 import re
 import sys
+from copy import deepcopy
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +17,13 @@ from playwright.sync_api import sync_playwright
 from bert_models import LABELS, encoded, save_bert, save_tokeniser, transformers
 from explored_page import CHROMIUM, data_of, needs_browser
 from heads.__main__ import main
+from heads.analysis import masking
 from heads.base.files import read_json, read_tsv, write_lines
-from heads.one_model.answered_text import splits_of
+from heads.interop.opening import open_model
+from heads.one_model.answered_text import AnsweredSplits, splits_of
+from heads.one_model.request import PruningRequest
+from heads.one_model.shrinking import Shrinking
+from heads.one_model.working_folder import WorkingFolder
 from heads.translation.distilled import distinct
 
 EMBEDS, TELLS = "BertModel", "BertForSequenceClassification"
@@ -130,6 +137,39 @@ def test_an_encoder_keeps_the_heads_asked_for_and_what_is_told_is_the_cosine(
     points = [(one["kept"], one["series"]) for one in shown(place / "small.html")["points"]]
     assert points == [(6, "unpruned"), (3, "pruned")]
     assert not (place / ".small.unfinished").exists()
+
+
+def test_what_each_size_of_an_encoder_loses_is_told_by_the_vectors_of_the_whole_one(
+    place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    small = place / "small"
+    tokeniser, model = made(place / "theirs", EMBEDS)
+    flags = ("-o", str(small), "--keep", "3", "--minutes", "0", "--format", "huggingface")
+    assert run("prune", place / "theirs", *flags) == 0
+    # Half of the heads is one of the sizes that are shown.
+    found = re.search(r"^3 heads: .*, (\S+) points of cosine$", capsys.readouterr().err, re.MULTILINE)
+    dev = splits_of(*distinct(LINES))["dev"]
+    near = (vectors(model, tokeniser, dev) * vectors(read(small, EMBEDS), subwords_of(small), dev)).sum(1)
+    assert near.mean() < 0.998
+    assert found and float(found[1]) == pytest.approx(100 * near.mean() - 100, abs=0.051)
+
+
+def test_an_encoder_embeds_each_held_out_text_once(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made(place / "theirs", EMBEDS)
+    bundle, read = open_model(str(place / "theirs")), list[Any]()
+    texts = AnsweredSplits(bundle, splits_of(*distinct(LINES)), place / "texts", torch.device("cpu"), print)
+    request = PruningRequest("all", 3, None, 1, "surgeon")
+    pruning = Shrinking(bundle, texts, request, WorkingFolder(place / "work", {}), 1)
+
+    def noted(model: Any, *rest: Any, states: Any = masking.pooled_states) -> Any:
+        read.append(model)
+        return states(model, *rest)
+
+    monkeypatch.setattr(masking, "pooled_states", noted)
+    others = [deepcopy(bundle.model) for _ in range(2)]
+    found = [pruning.loss(replace(bundle, model=model), "test") for model in others]
+    assert [id(model) for model in read] == [id(model) for model in (bundle.model, *others)]
+    assert [(lost.control, lost.change) for lost in found] == [(pytest.approx(100), 0)] * 2
 
 
 def test_what_a_head_costs_a_classifier_is_counted_by_labels(place: Path) -> None:

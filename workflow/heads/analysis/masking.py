@@ -51,6 +51,8 @@ class EncodedText:
     """Of BLEU and ROUGE-L, as in `tokeniser_of`."""
     metric: str = BLEU
     """What outputs are scored by, if they are text."""
+    vectors: Answers | None = None
+    """What vectors are compared with; None: those of the model that is asked, unmasked."""
 
 
 def read_text(
@@ -72,9 +74,9 @@ def evaluation_of(
 ) -> tuple[Translate, Answers, Metric]:
     """A function that translates, classifies or embeds a text under given gates, its references, and its metric.
 
-    Of the text, the first `search.sentences` lines are used (0: all). References of vectors are those of the unmasked
-    model. much_alike: the model keeps its weights and most outputs stay as in the first call, so that what they share
-    is computed once. Raises UserError if the model answers in other subwords or labels than those of the text.
+    Of the text, the first `search.sentences` lines are used (0: all). much_alike: the model keeps its weights and most
+    outputs stay as in the first call, so that what they share is computed once. Raises UserError if the model answers
+    in other subwords or labels than those of the text.
     """
     check_answered_in(model, text.target)
     tokens, lines, target = text.source, text.references[: search.sentences or None], text.target
@@ -88,7 +90,7 @@ def evaluation_of(
     cached = CachedStates(model) if much_alike else None
     if isinstance(model, SentenceEncoder):
         embed = partial(vectors, model, tokens, device, len(lines), cached=cached)
-        return embed, embed(None), COSINE
+        return embed, embed(None) if text.vectors is None else text.vectors[: len(lines)], COSINE
     assert isinstance(target, Labels)
     examples = (tokens, target, device, search.batch_tokens, len(lines))
     return partial(classified, model, *examples, cached=cached), lines, ACCURACY

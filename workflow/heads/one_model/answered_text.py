@@ -10,7 +10,8 @@ from pathlib import Path
 
 import torch
 
-from heads.analysis.masking import EncodedText
+from heads.analysis.masking import EncodedText, vectors
+from heads.analysis.metrics import Answers
 from heads.base.files import UserError, read_lines, write_lines
 from heads.base.names import AUTO, BLEU, SPLITS
 from heads.interop.bundle import Bundle, open_translator
@@ -66,6 +67,7 @@ class AnsweredSplits:
         self.model, self.splits, self.folder, self.device, self.report = model, splits, folder, device, report
         self.asked_tokeniser, self.metric = tokeniser, metric
         self.known: dict[str, AnsweredText] = {}
+        self.known_vectors: dict[str, Answers] = {}
 
     def __getitem__(self, split: str) -> AnsweredText:
         if split not in self.known:
@@ -81,10 +83,19 @@ class AnsweredSplits:
         return tokeniser_of(held_out, self.asked_tokeniser)
 
     def encoded(self, split: str, model: Bundle) -> EncodedText:
-        """A split in a model's subwords, with the answers as references."""
+        """A split in a model's subwords, with what the model of the text gives for it as references."""
         text = self[split]
         source = tokens_of(text.sentences, model.source)
-        return EncodedText(source, text.answers, model.target, self.tokeniser, self.metric)
+        return EncodedText(source, text.answers, model.target, self.tokeniser, self.metric, self.vectors(split))
+
+    def vectors(self, split: str) -> Answers | None:
+        """The vectors of a split, if the model embeds sentences."""
+        if not self.model.shape.embeds:
+            return None
+        if split not in self.known_vectors:
+            tokens = tokens_of(self[split].sentences, self.model.source)
+            self.known_vectors[split] = vectors(self.model.model, tokens, self.device)
+        return self.known_vectors[split]
 
     def for_training(self, model: Bundle) -> TrainingText:
         """The text to train a model on."""

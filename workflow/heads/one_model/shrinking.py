@@ -17,7 +17,7 @@ import torch
 from heads.analysis.ablation import Translate
 from heads.analysis.masking import evaluation_of
 from heads.analysis.masking_curve import compared
-from heads.analysis.metrics import BLEU, Answers, Found, Metric
+from heads.analysis.metrics import BLEU, COSINE, Answers, Found, Metric
 from heads.base.files import UserError
 from heads.base.names import SCOPES
 from heads.base.provenance import made_by
@@ -96,8 +96,8 @@ class Shrinking:
         self.whole, self.texts, self.request, self.folder = whole, texts, request, folder
         self.threads, self.device, self.report = threads, texts.device, texts.report
         self.heads, self.costs = heads_in(whole, request), Costs(whole, texts, request, texts.device)
-        self.control_scores: dict[str, tuple[Found, Answers]] = {}
-        """By split, for all sizes: what the control scores in every draw of sentences, and what it is compared with."""
+        self.control_scores: dict[str, Found] = {}
+        """By split, for all sizes: what the control scores in every draw of sentences."""
 
     def shrunk(self) -> Shrunk:
         """Prune to one size after the other. Raises UserError if even the largest one loses more than allowed."""
@@ -198,10 +198,10 @@ class Shrinking:
             if self.needs_control:
                 control = replace(self.whole, model=load_model(self.folder.with_gates(CONTROL)).to(self.device))
             answer, wanted, metric = self.evaluation(control, split)
-            self.control_scores[split] = metric.drawn(answer(None), wanted, DRAWS), wanted
-        unpruned, wanted = self.control_scores[split]
-        # A model that embeds sentences is compared with the control's vectors, never with its own.
-        answer, _, metric = self.evaluation(smaller, split)
+            # The vectors that a sentence encoder is compared with are the control's own.
+            self.control_scores[split] = metric.drawn(wanted if metric is COSINE else answer(None), wanted, DRAWS)
+        unpruned = self.control_scores[split]
+        answer, wanted, metric = self.evaluation(smaller, split)
         pruned = metric.drawn(answer(None), wanted, DRAWS)
         change = compared(pruned, unpruned)
         kept = heads_in(smaller, self.request)
