@@ -52,7 +52,7 @@ def rows(texts: AnsweredSplits, requests: list[PruningRequest], text: EncodedTex
         if request.kinds not in surgeries:
             surgeries[request.kinds] = Surgery(Costs(texts.model, texts, request, CPU), report)
         surgery = surgeries[request.kinds]
-        surgery.request = request  # of the same kinds, so that its ladders serve
+        surgery.costs.request = request  # of the same kinds, so that its ladders serve
         if request is requests[0]:
             yield "whole", *size_of(surgery.model), *scored(surgery.model, text)
         small = surgery.as_fast_as_asked(request.keep or 0)

@@ -17,14 +17,14 @@ from heads.config.analyses import AblationSettings
 from heads.interop.bundle import Bundle
 from heads.interop.families import of_one_width
 from heads.model.encoder import Encoder
-from heads.model.folder import WEIGHTS, save_folder
+from heads.model.folder import HEADS, WEIGHTS, save_folder
 from heads.model.head_removal import write_heads
 from heads.model.shape import Place
 from heads.one_model.answered_text import STUDIED
 from heads.one_model.answering import GREEDY, UNITS
 from heads.one_model.costs import Costs
 from heads.one_model.measuring import UNTRAINED
-from heads.one_model.request import step_of, total_of_units
+from heads.one_model.request import PruningRequest, step_of, total_of_units
 from heads.pruning.closed_form import BATCH_TOKENS, Surgeon, gram_matrices, output_maps, rungs_of, without
 from heads.pruning.ladders import COMPARED, HeldOut, ladders_of
 from heads.pruning.rungs import Ladder, Limits, interpolated, picked
@@ -47,8 +47,12 @@ class Surgery:
     def __init__(self, costs: Costs, report: Report) -> None:
         """costs: of the model, the text and the request. report: called with what is being done."""
         self.costs, self.report = costs, report
-        self.whole, self.model, self.texts = costs.whole, costs.model, costs.texts
-        self.request, self.device = costs.request, costs.device
+        self.whole, self.model, self.texts, self.device = costs.whole, costs.model, costs.texts, costs.device
+
+    @property
+    def request(self) -> PruningRequest:
+        """What is asked for."""
+        return self.costs.request
 
     def smaller(self, heads: int, out: Path) -> None:
         """Write the model with so many heads, if any may go, and of the size asked for, into a folder.
@@ -59,7 +63,7 @@ class Surgery:
             return
         model = self.as_fast_as_asked(heads)
         out.mkdir(parents=True, exist_ok=True)
-        write_heads(out / "heads.tsv", model.shape)
+        write_heads(out / HEADS, model.shape)
         save_folder(model, out, {**UNTRAINED, **self.whole.facts}, made_by())
 
     def as_fast_as_asked(self, heads: int) -> Encoder:
