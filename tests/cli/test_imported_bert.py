@@ -107,4 +107,7 @@ def test_it_is_trained_on_with_gates_cut_and_goes_back_to_transformers(folder: P
     assert len(load_classifier(small).shape.heads()) == 4
     assert main(["export", str(small), "-o", str(tmp_path / "out"), "--format", "huggingface"]) == 0
     assert read_json(tmp_path / "out/config.json")["num_attention_heads"] == 3
-    assert read_lines(tmp_path / "out/README.md")[0] == f"# {folder.name}/{small.relative_to(folder)}"
+    assert main(["export", str(small), "-o", str(tmp_path / "ours")]) == 0
+    assert main(["export", str(tmp_path / "ours"), "-o", str(tmp_path / "again"), "--format", "huggingface"]) == 0
+    titles = [read_lines(tmp_path / name / "README.md")[0] for name in ("out", "ours", "again")]
+    assert titles == [f"# {folder.name}/{small.relative_to(folder)}"] * 3

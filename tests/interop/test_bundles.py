@@ -13,6 +13,7 @@ import heads.interop.origin
 from bert_models import save_bert
 from bert_models import save_tokeniser as save_word_pieces
 from fairseq_models import LANGUAGES, save_folder
+from heads.base.files import read_lines
 from heads.interop.bundle import Bundle, open_translator, saved_bundle
 from heads.interop.export_encoder import export_any
 from heads.interop.firefox.items import MarianFile
@@ -55,6 +56,28 @@ def both(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
         save_folder(theirs, family)
     import_any(str(theirs), place / "ours", **OPTIONS[family])
     return family, theirs, open_model(str(theirs), **OPTIONS[family]), saved_bundle(place / "ours")
+
+
+@pytest.mark.parametrize(
+    ("cached", "name", "called"),
+    [
+        ("firefox/en-xx", "firefox/en-xx", "firefox/en-xx"),
+        ("hub/Some-Lab/student", "Some-Lab/student", "Some-Lab/student"),
+        ("mine/student", "cache/heads/mine/student", "student"),
+    ],
+)
+def test_a_model_is_called_by_the_name_that_its_user_gave(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cached: str, name: str, called: str
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.chdir(tmp_path)
+    snapshot = write_student(tmp_path / "enxx-1693087644", SENTENCES["source"])
+    (tmp_path / "cache/heads" / cached).parent.mkdir(parents=True)
+    (tmp_path / "cache/heads" / cached).symlink_to(snapshot)
+    import_any(name, tmp_path / "ours")
+    export_any(saved_bundle(tmp_path / "ours"), tmp_path / "small", "marian")
+    for folder in ("ours", "small"):
+        assert read_lines(tmp_path / folder / "README.md")[0] == f"# imported/{called}"
 
 
 def test_it_has_the_weights_vocabularies_and_facts_of_the_import(both: tuple[str, Path, Bundle, Bundle]) -> None:

@@ -220,7 +220,7 @@ def test_a_name_on_the_hub_is_fetched_file_by_file_and_without_a_network_told_wh
         ):
             folder_of(name, hub)
     assert not folder.parent.exists()
-    assert "imported/opus-mt-en-de" in (tmp_path / "ours/README.md").read_text(encoding="utf-8")
+    assert "# imported/Some-Lab/opus-mt-en-de" in (tmp_path / "ours/README.md").read_text(encoding="utf-8")
     monkeypatch.setattr("time.sleep", lambda _: None)
     said = (
         r"no folder: where there is a network run .*, or fetch config\.json, vocab\.json, source\.spm, target\.spm.*"

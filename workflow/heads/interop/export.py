@@ -101,5 +101,6 @@ def refuse_copy(bundle: Bundle, form: str) -> None:
 
 
 def names_of(bundle: Bundle) -> dict[str, str]:
-    """The experiment and run that a model is of, if it is of any, as facts."""
-    return dict(zip(("experiment", "run"), bundle.run, strict=True)) if bundle.run else {}
+    """The experiment and run that a model is of, as facts; else what it was called before, or its folder."""
+    before = bundle.facts.get("experiment", "model"), bundle.facts.get("run", bundle.place.name)
+    return dict(zip(("experiment", "run"), bundle.run or before, strict=True))

@@ -99,7 +99,7 @@ def export_encoder(model: Bundle | Path, out: Path, form: str = OURS, *, example
             f"trained with {shape.source_subwords} and {shape.target_subwords}: restore those it was trained with."
         )
     refuse_copy(bundle, form)
-    facts, difference = bundle.facts, None
+    facts, difference = {**bundle.facts, **names_of(bundle)}, None
     with new_folder(out) as stage:
         if form == OURS:
             save_folder(encoder, stage, facts, facts["provenance"])
@@ -112,7 +112,7 @@ def export_encoder(model: Bundle | Path, out: Path, form: str = OURS, *, example
             write_json(stage / "origin.json", facts["provenance"])
         bundle.write_origin(stage)
         use = _use_of(form, shape, difference)
-        write_text(stage / "README.md", encoder_page(shape, {**facts, **names_of(bundle)}, labels.words, use))
+        write_text(stage / "README.md", encoder_page(shape, facts, labels.words, use))
     return difference
 
 
@@ -182,7 +182,7 @@ def _use_of(form: str, shape: ModelShape, difference: float | None) -> str:
 def encoder_page(shape: ModelShape, facts: Mapping[str, Any], labels: Sequence[str], use: str) -> str:
     """README of an exported encoder, as Markdown."""
     does = f"classifies as {', '.join(labels)}" if shape.classifies else "turns a sentence into one vector"
-    return f"""# {facts.get("experiment", "a run")}/{facts.get("run", "")}
+    return f"""# {facts["experiment"]}/{facts["run"]}
 
 An encoder that {does}.
 

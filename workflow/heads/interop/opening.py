@@ -72,7 +72,8 @@ def read_foreign(
     note = theirs.drawn or not_used(theirs.unused)
     if note:
         print(note, file=sys.stderr)
-    facts = {"experiment": "imported", "run": texts.origin.about["name"], "updates": 0, "total_updates": 0}
+    called = texts.origin.about["name"] if place == Path(name) else name
+    facts = {"experiment": "imported", "run": called, "updates": 0, "total_updates": 0}
     return Bundle(
         place,
         model,

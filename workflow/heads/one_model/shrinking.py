@@ -186,7 +186,7 @@ class Shrinking:
     def name_of(self, smaller: Encoder) -> tuple[str, str]:
         """What a pruned model is called in its README: as the model, and how many of its heads are left, chosen how."""
         whole, how = self.texts.model, "by gates" if self.request.by == GATES else "in closed form"
-        names = {"experiment": "model", "run": whole.place.name, **whole.facts, **names_of(whole)}
+        names = names_of(whole)
         left, of = len(smaller.shape.heads()), len(whole.shape.heads())
         heads = f"{left} of {of} heads chosen {how}" if left < of else f"all {of} heads left"
         return names["experiment"], f"{names['run']}, {heads}"
