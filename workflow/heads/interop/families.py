@@ -8,6 +8,7 @@ from heads.interop.fairseq.family import FAIRSEQ
 from heads.interop.family import Family, Target
 from heads.interop.firefox.family import FIREFOX
 from heads.interop.format import Format
+from heads.interop.hub import model_type
 from heads.interop.marian.family import MARIAN
 from heads.interop.t5.family import T5
 from heads.interop.to_ctranslate2 import CTRANSLATE2
@@ -28,10 +29,16 @@ def family_of(found: Format) -> Family:
     return next(family for family in FAMILIES if family.format is found)
 
 
+def family_in(came_with: Path | None) -> Family | None:
+    """The family of an imported model's original files, if there are any."""
+    kind = model_type(came_with) if came_with else ""
+    return next((each for each in FAMILIES if came_with and each.format.fits(came_with, kind)), None)
+
+
 def target_of(form: str, came_with: Path | None) -> Target:
     """A format by its name; its family has its own way to write an imported model. came_with: its original files."""
-    own = (family.targets for family in FAMILIES if came_with and family.format.fits(came_with))
-    return next((targets[form] for targets in own if form in targets), TARGETS[form])
+    family = family_in(came_with)
+    return (family.targets if family else TARGETS).get(form, TARGETS[form])
 
 
 def of_one_width(form: str, came_with: Path | None) -> tuple[tuple[str, ...], ...]:

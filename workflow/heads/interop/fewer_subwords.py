@@ -5,7 +5,7 @@ from pathlib import Path
 
 from heads.base.names import SIDES
 from heads.interop.bundle import Bundle
-from heads.interop.families import FAMILIES
+from heads.interop.families import family_in
 from heads.interop.firefox.fewer import filled_up
 from heads.interop.firefox.parts import is_marian
 from heads.model.fewer_rows import with_subwords
@@ -45,8 +45,6 @@ def write_with_fewer(model: Bundle, kept: Ids, out: Path) -> None:
         stored = fewer_of(one, ids) if isinstance(one, Vocabulary) else one.stored
         stored.write(out / f"{side}.model")
     model.write_origin(out)
-    came_with = out / PRETRAINED
-    family = next((each for each in FAMILIES if came_with.is_dir() and each.format.fits(came_with)), None)
-    if family is not None:
-        family.take_subwords(came_with, model.shape, kept)
+    if family := family_in(out / PRETRAINED):
+        family.take_subwords(out / PRETRAINED, model.shape, kept)
     save_folder(with_subwords(model.model, *kept), out, model.facts, model.facts["provenance"])

@@ -14,8 +14,8 @@ class Format:
 
     name: str
     task: str
-    fits: Callable[[Path], bool]
-    """Whether a folder or file is in this format."""
+    fits: Callable[[Path, str], bool]
+    """Whether a folder or file is in this format, by its path and the `model_type` in its config.json, if any."""
     files: Callable[[Path], Sequence[Path]]
     """All files that an import reads."""
     heads: Callable[[Path], Heads]

@@ -27,25 +27,30 @@ def format_of(name: str, task: str = TRANSLATION) -> tuple[Format, Path]:
     another task.
     """
     place = place_of(name)
-    refuse_pointers([place])
-    if place.is_file() and place.suffix in PACKED:
-        raise UserError(f"{place} is packed: unpack it, and give the folder with its files.")
-    found = fitting(place, task)
-    if not place.exists():
-        raise UserError(found.not_there(place))
     kind = model_type(place)
+    found = format_at(place, kind, task)
     others = [each for each in FORMATS if each.task != task]
     if task == TRANSLATION and any(kind in each.model_types for each in others):
         raise UserError(f"{name} is a {MODEL_TYPES[kind]}, which does not translate: name a model that does.")
-    if task != TRANSLATION and any(each.fits(place) for each in others):
+    if task != TRANSLATION and any(each.fits(place, kind) for each in others):
         raise UserError(f"{name} translates and does not classify: name a BERT.")
     return found, place
 
 
-def fitting(place: Path, task: str = TRANSLATION) -> Format:
-    """The format of a task that a folder or file is in, or else the last one of that task."""
+def format_at(place: Path, kind: str, task: str) -> Format:
+    """The format of a task that a folder or file is in, or else the last one of that task.
+
+    kind: the `model_type` in its config.json, if any. Raises UserError if there is nothing, only something packed or a
+    pointer of Git LFS.
+    """
+    refuse_pointers([place])
+    if place.is_file() and place.suffix in PACKED:
+        raise UserError(f"{place} is packed: unpack it, and give the folder with its files.")
     formats = [each for each in FORMATS if each.task == task]
-    return next((each for each in formats if each.fits(place)), formats[-1])
+    found = next((each for each in formats if each.fits(place, kind)), formats[-1])
+    if not place.exists():
+        raise UserError(found.not_there(place))
+    return found
 
 
 def saved_as(kind: str) -> Format:

@@ -58,7 +58,7 @@ def saved_format(
     return Format(
         name,
         task,
-        lambda folder: model_type(folder) in model_types,
+        lambda _, kind: kind in model_types,
         lambda folder: saved_files(folder, describing),
         heads,
         not_there,

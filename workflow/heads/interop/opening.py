@@ -17,8 +17,8 @@ from heads.interop.export_encoder import FOLDER_USE, encoder_page
 from heads.interop.export_page import page, use_of
 from heads.interop.families import family_of
 from heads.interop.family import NO_LANGUAGES, ImportOptions
-from heads.interop.firefox.parts import is_marian
-from heads.interop.formats import format_of, saved_as
+from heads.interop.firefox.format import FIREFOX
+from heads.interop.formats import format_at, saved_as
 from heads.interop.hub import CONFIG
 from heads.interop.saved_folder import read_object
 from heads.interop.saved_weights import refuse_adapter
@@ -61,12 +61,12 @@ def read_foreign(
     a multilingual model calls them. Says on stderr what is drawn at random or not used. Raises UserError if the model
     cannot be read, or if prefix, labels or languages do not go with it.
     """
-    folder = fetched(name)
-    refuse_adapter(folder)
-    kind = saved_as(str(read_object(folder / CONFIG, {}).get("model_type")))
-    if labels and kind.task == TRANSLATION and ((folder / CONFIG).is_file() or is_marian(folder)):
+    place = fetched(name)
+    refuse_adapter(place)
+    kind = str(read_object(place / CONFIG, {}).get("model_type"))
+    found = format_at(place, kind, saved_as(kind).task)
+    if labels and found.task == TRANSLATION and ((place / CONFIG).is_file() or found is FIREFOX):
         raise UserError("--labels are for a BERT: leave them out.")
-    found, place = format_of(str(folder), kind.task)
     theirs = family_of(found).read(place, ImportOptions(prefix, labels, languages=languages, embeds=True))
     model, texts = theirs.model(), theirs.vocabularies()
     note = theirs.drawn or not_used(theirs.unused)

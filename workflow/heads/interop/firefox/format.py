@@ -25,4 +25,4 @@ def heads_of(place: Path) -> Heads:
     return {kind: (count, shape.heads) for kind, count in layers.items()}
 
 
-FIREFOX = Format("firefox", TRANSLATION, is_marian, model_files, heads_of, not_there)
+FIREFOX = Format("firefox", TRANSLATION, lambda place, _: is_marian(place), model_files, heads_of, not_there)
