@@ -54,6 +54,11 @@ FOREIGN = [tree("ωω", "ξξξ"), TREES[3]]
 """Two blanks and two unknown subwords, and a sentence that is too long to be measured."""
 
 
+def flags_of(folder: Path, names: Mapping[str, str]) -> list[str]:
+    """A flag for each file of a folder."""
+    return [f"--{flag}={folder / name}" for flag, name in names.items()]
+
+
 @pytest.fixture
 def command(tmp_path: Path) -> Command:
     """Run the command on files as earlier stages leave them; keywords replace settings and tree files."""
@@ -86,11 +91,10 @@ def command(tmp_path: Path) -> Command:
         inputs = {"model": "model", "settings": "settings", "source-bpe": "bpe"}
         inputs |= {"train-source": "train", "out": "roles.tsv", "coverage": "coverage.tsv"}
         inputs |= {"positions": "positions.tsv"}
-        flags = [f"--{flag}={tmp_path / name}" for flag, name in inputs.items()]
         named = [f"{name}={tmp_path / name}.conllu" for name in files]
         write_lines(tmp_path / "text.txt", text)
-        plain = [f"--text={tmp_path / 'text.txt'}"] if text else []
-        return main(["roles", *flags, "--device=cpu", "--trees", *named, *plain])
+        plain = flags_of(tmp_path, {"text": "text.txt"}) if text else []
+        return main(["roles", *flags_of(tmp_path, inputs), "--device=cpu", "--trees", *named, *plain])
 
     return run
 
@@ -99,19 +103,16 @@ def test_dynamics_measures_each_checkpoint_as_roles_and_confidence_measure_a_mod
     command: Command, tmp_path: Path
 ) -> None:
     live = {"enc_self": ((0, 1, 2), (0, 1, 2)), "dec_self": ((), (1,)), "dec_enc": ((2,), ())}
-    alone = []
-    how = {"sentences": 2, "batch_tokens": 9}
-    pairs = {side: tmp_path / f"dev.{side}" for side in ("source", "target")}
-    for path, top in ((pairs["source"], 40), (pairs["target"], 9)):
+    alone, how = [], {"sentences": 2, "batch_tokens": 9}
+    for side, top in (("source", 40), ("target", 9)):
         ids = np.random.default_rng(3).integers(4, top, 12).astype(np.int32)
-        save_file({"ids": ids, "offsets": np.array([0, 5, 9, 12], np.int64)}, path)
+        save_file({"ids": ids, "offsets": np.array([0, 5, 9, 12], np.int64)}, tmp_path / f"dev.{side}")
+    shared = ["--device=cpu", *flags_of(tmp_path, {"model": "model", "source": "dev.source", "target": "dev.target"})]
     for update in (4, 2, 7):
         torch.manual_seed(update)
         assert command(live=live, facts={"updates": update}, bootstrap=100) == 0
         (tmp_path / "how").write_text(yaml.safe_dump({"confidence": how}))
-        sides = [f"--{side}={path}" for side, path in pairs.items()]
-        files = [f"--{flag}={tmp_path / name}" for flag, name in (("settings", "how"), ("out", "confidence.tsv"))]
-        assert main(["confidence", f"--model={tmp_path / 'model'}", *files, *sides, "--device=cpu"]) == 0
+        assert main(["confidence", *flags_of(tmp_path, {"settings": "how", "out": "confidence.tsv"}), *shared]) == 0
         confident = [row for row in read_tsv(tmp_path / "confidence.tsv") if row["attention"] == "enc_self"]
         alone.append((update, read_tsv(tmp_path / "roles.tsv"), confident))
         if update != 7:
@@ -119,21 +120,14 @@ def test_dynamics_measures_each_checkpoint_as_roles_and_confidence_measure_a_mod
             shutil.copy(tmp_path / "model/model.safetensors", tmp_path / f"kept/checkpoint-{update:08}.safetensors")
     content = {"roles": SETTINGS | {"bootstrap": 100}, "confidence": how}
     (tmp_path / "settings").write_text(yaml.safe_dump(content))
-    names = {
-        "settings": "settings",
-        "source-bpe": "bpe",
-        "train-source": "train",
-        "checkpoints": "kept",
-        "model": "model",
-    }
-    flags = [f"--{flag}={tmp_path / name}" for flag, name in (names | {"out": "dynamics.tsv"}).items()]
-    trees = f"--trees=gold={tmp_path / 'gold.conllu'}"
-    assert main(["dynamics", *flags, *sides, trees, "--device=cpu"]) == 0
+    names = {"settings": "settings", "source-bpe": "bpe", "train-source": "train", "checkpoints": "kept"}
+    flags = [*flags_of(tmp_path, names | {"out": "dynamics.tsv"}), *shared]
+    assert main(["dynamics", *flags, f"--trees=gold={tmp_path / 'gold.conllu'}"]) == 0
     rows = read_tsv(tmp_path / "dynamics.tsv")
     write_lines(tmp_path / "text.txt", [tree.text for tree in TREES])
-    assert main(["dynamics", *flags, *sides, f"--text={tmp_path / 'text.txt'}", "--device=cpu"]) == 0
+    assert main(["dynamics", *flags, *flags_of(tmp_path, {"text": "text.txt"})]) == 0
     assert read_tsv(tmp_path / "dynamics.tsv") == [row for row in rows if row["role"] != "syntactic"]
-    shared = ("layer", "head", "role", "name", "accuracy", "low", "high", "baseline")
+    columns = ("layer", "head", "role", "name", "accuracy", "low", "high", "baseline")
     for update, roles, confident in alone:
         mine = [row for row in rows if row["update"] == str(update)]
         assert {row["finished"] for row in mine} == {str(int(update == 7))}
@@ -141,8 +135,8 @@ def test_dynamics_measures_each_checkpoint_as_roles_and_confidence_measure_a_mod
         assert [(row["layer"], row["head"], row["accuracy"]) for row in own] == [
             (row["layer"], row["head"], row["confidence"]) for row in confident
         ]
-        others = [tuple(row[name] for name in shared) for row in mine if row["role"] != "confidence"]
-        assert others == [tuple(row[name] for name in shared) for row in roles]
+        others = [tuple(row[name] for name in columns) for row in mine if row["role"] != "confidence"]
+        assert others == [tuple(row[name] for name in columns) for row in roles]
     assert len(rows) == sum(len(roles) + len(confident) for _, roles, confident in alone)
     assert [row["update"] for row in rows] == sorted(row["update"] for row in rows)
     of_first_head = {row["accuracy"] for row in rows if row["role"] == "confidence" and row["head"] == "0"}
