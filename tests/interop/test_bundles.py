@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import torch
 
+import heads.interop.downloads
 import heads.interop.firefox.importing
 import heads.interop.origin
 from bert_models import save_bert
@@ -78,6 +79,13 @@ def test_a_model_is_called_by_the_name_that_its_user_gave(
     export_any(saved_bundle(tmp_path / "ours"), tmp_path / "small", "marian")
     for folder in ("ours", "small"):
         assert read_lines(tmp_path / folder / "README.md")[0] == f"# imported/{called}"
+
+
+def test_a_model_file_in_a_folder_is_no_name_on_the_hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(heads.interop.downloads, "_fetch_from_hub", lambda *_, **__: pytest.fail("asked the hub"))
+    write_student(tmp_path / "theirs", SENTENCES["source"])
+    assert open_model("theirs/model.bin").facts["run"] == "theirs"
 
 
 def test_it_has_the_weights_vocabularies_and_facts_of_the_import(both: tuple[str, Path, Bundle, Bundle]) -> None:

@@ -21,7 +21,7 @@ from fairseq_models import (
     save_subwords,
 )
 from heads.base.files import UserError
-from heads.interop.downloads import folder_of
+from heads.interop.downloads import fetched
 from heads.interop.export import export
 from heads.interop.opening import import_any
 from heads.text.encoding import vocabulary_of
@@ -229,7 +229,7 @@ def test_a_name_on_the_hub_is_fetched_with_its_tokenizer_json(
         save_model(files, family)
         rewrite_by_transformers(files, family)
     with serving_hub(tmp_path / "site") as hub:
-        folder = folder_of(Path("Some-Lab/model"), hub)
+        folder = fetched("Some-Lab/model", hub=hub)
     prefix = ">>deu<<" if family == "marian" else ""
     for number, place in enumerate((folder, files)):
         import_any(str(place), tmp_path / f"ours {number}", prefix, languages=LANGUAGES[family])

@@ -16,7 +16,7 @@ from fairseq_models import LANGUAGES, save_folder
 from heads.__main__ import main
 from heads.base.files import UserError, write_json
 from heads.interop import families
-from heads.interop.downloads import folder_of
+from heads.interop.downloads import fetched
 from heads.interop.family import ImportOptions
 from heads.interop.firefox.file import write
 from heads.interop.hub import CONFIG, INDEX, WEIGHTS
@@ -270,11 +270,11 @@ def test_on_the_hub_an_adapter_and_a_quantised_model_are_refused_before_their_we
     write_json(files / "adapter_config.json", {"peft_type": "LORA"})
     with serving_hub(tmp_path / "site") as hub:
         with pytest.raises(UserError, match=r"^lab/small is an adapter, not a whole model: load its base model"):
-            folder_of(Path("lab/small"), hub)
+            fetched("lab/small", hub=hub)
         shutil.copyfile(good / "bert" / CONFIG, files / CONFIG)
         changed(files / CONFIG, quantization_config={"quant_method": "gptq"})
         with pytest.raises(UserError, match=r"^lab/small/config\.json has a quantization_config \(gptq\): only"):
-            folder_of(Path("lab/small"), hub)
+            fetched("lab/small", hub=hub)
     assert not (tmp_path / "cache/heads").exists()
 
 

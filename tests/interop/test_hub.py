@@ -8,7 +8,7 @@ import pytest
 
 from heads.base.files import UserError, write_json
 from heads.base.packaged import cache_of_hub, place_of
-from heads.interop.downloads import folder_of
+from heads.interop.downloads import fetched
 from small_server import COMMIT, Hub, serving_hub
 
 NAME, WEIGHTS = "Some-Lab/bert", bytes(range(256)) * 50
@@ -59,7 +59,7 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_a_broken_download_goes_on_with_a_token_and_all_files_are_of_one_commit(site: Path) -> None:
     with serving_hub(site, Listening) as hub:
-        folder = folder_of(Path(NAME), hub)
+        folder = fetched(NAME, hub=hub)
     assert (folder / "model.safetensors").read_bytes() == WEIGHTS
     assert [of for path, of, _ in asked if path.endswith("model.safetensors")] == [None, f"bytes={len(WEIGHTS) // 2}-"]
     assert {token for _, _, token in asked} == {"Bearer hf_mine"}
@@ -70,31 +70,31 @@ def test_what_huggingface_hub_has_cached_is_taken_without_a_network(
     site: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with serving_hub(site) as hub:
-        folder = folder_of(Path(NAME), hub)
+        folder = fetched(NAME, hub=hub)
     assert folder == cache_of_hub(NAME) == place_of(NAME)
     folder.unlink()
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     with serving_hub(site):
-        assert (folder_of(Path(NAME)) / "model.safetensors").read_bytes() == WEIGHTS
+        assert (fetched(NAME) / "model.safetensors").read_bytes() == WEIGHTS
         folder.unlink()
         weights = folder.parents[3] / "theirs/models--Some-Lab--bert/snapshots" / COMMIT / "model.safetensors"
         weights.unlink()
         with pytest.raises(UserError, match=r"Some-Lab/bert is no folder: .*offline mode is enabled"):
-            folder_of(Path(NAME))
+            fetched(NAME)
         folder.symlink_to(weights.parent)
         shutil.rmtree(site.parent / "cache/theirs")
         assert not folder.is_dir() and place_of(NAME) == Path(NAME)
         with pytest.raises(UserError, match=r"Some-Lab/bert is no folder: .*offline mode is enabled.*HF_HUB_OFFLINE"):
-            folder_of(Path(NAME))
+            fetched(NAME)
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
     with serving_hub(site) as hub:
-        assert (folder_of(Path(NAME), hub) / "config.json").is_file(), "a link to an emptied cache is made anew"
+        assert (fetched(NAME, hub=hub) / "config.json").is_file(), "a link to an emptied cache is made anew"
 
 
 def test_a_folder_of_files_in_our_own_cache_is_taken_as_it_is(site: Path) -> None:
     own = site.parent / "cache/heads/hub" / NAME
     shutil.copytree(site / NAME / "resolve/main", own)
-    assert folder_of(Path(NAME)) == own and not own.is_symlink()
+    assert fetched(NAME) == own and not own.is_symlink()
 
 
 @pytest.mark.parametrize(
@@ -106,6 +106,6 @@ def test_a_folder_of_files_in_our_own_cache_is_taken_as_it_is(site: Path) -> Non
 )
 def test_a_refusal_is_one_sentence_with_the_way_out(site: Path, name: str, hub: type[Hub], said: str) -> None:
     with serving_hub(site, hub) as address, pytest.raises(UserError, match=said) as told:
-        folder_of(Path(name), address)
+        fetched(name, hub=address)
     assert "\n" not in str(told.value) and str(told.value).startswith(f"{name} is no folder: ")
     assert not Path(os.environ["XDG_CACHE_HOME"], "heads").exists()

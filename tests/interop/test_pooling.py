@@ -19,7 +19,7 @@ from bert_models import EXAMPLES, encoded, save_bert, save_tokeniser, transforme
 from heads.__main__ import main
 from heads.base.files import UserError, read_json, read_tsv, write_json, write_lines
 from heads.interop.bert.reading import read_bert
-from heads.interop.downloads import folder_of
+from heads.interop.downloads import fetched
 from heads.interop.export_encoder import export_encoder
 from heads.interop.opening import import_any
 from heads.model.folder import load_encoder_only, save_folder
@@ -245,7 +245,7 @@ def test_a_name_on_the_hub_comes_with_its_pooling(tmp_path: Path, monkeypatch: p
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     tokeniser, model = save_encoder(tmp_path / "site/Some-Lab/encoder/resolve/main", TOLD[1][1])
     with serving_hub(tmp_path / "site") as hub:
-        import_any(str(folder_of(Path("Some-Lab/encoder"), hub)), tmp_path / "ours")
+        import_any(str(fetched("Some-Lab/encoder", hub=hub)), tmp_path / "ours")
     np.testing.assert_allclose(ours(tmp_path / "ours"), theirs(model, tokeniser, "max"), rtol=0, atol=1e-6)
 
 

@@ -10,7 +10,8 @@ from typing import Annotated
 from heads.base.outputs import NEW_FOLDER
 from heads.cli._flags import Labels, Languages
 from heads.cli._signature import Written
-from heads.interop.opening import fetched, import_any
+from heads.interop.downloads import fetched
+from heads.interop.opening import import_any
 
 
 def run(

@@ -61,17 +61,33 @@ class Released:
     sha256: str
 
 
-def place_with_network(name: str, server: str = SERVER) -> Path:
-    """The folder of a third-party model, as in `place_of`; a missing pair of Firefox's is downloaded.
+def fetched(name: str, server: str = SERVER, hub: str | None = None) -> Path:
+    """The folder of a third-party model, as in `place_of`; if it is missing, it is downloaded.
 
-    Raises UserError if the download fails or is not what the server announced; nothing of it is kept.
+    server: where Firefox's are. hub: its address, else as huggingface_hub has it, whose cache keeps whole files that
+    came. Raises UserError that says what to fetch by hand if a download fails; nothing is kept that is not what
+    Mozilla's server announced.
     """
     try:
-        return place_of(name)
+        place = place_of(name)
     except UserError:
         if not NAME.fullmatch(name):
             raise
-        place = cache_of(name)
+        return _from_mozilla(name, server)
+    link = cache_of_hub(place.as_posix())
+    if place.exists() or link is None:
+        return place
+    if not link.is_dir():
+        snapshot = _from_hub(place, partial(_fetch_from_hub, place.as_posix(), hub))
+        link.parent.mkdir(parents=True, exist_ok=True)
+        link.unlink(missing_ok=True)  # left over from a cache that was emptied
+        link.symlink_to(snapshot)
+    return link
+
+
+def _from_mozilla(name: str, server: str) -> Path:
+    """The folder of a pair of Firefox's in our own cache, with all files that a model needs; as `fetched`."""
+    place = cache_of(name)
     with TemporaryDirectory() as downloads:
         files = list(_newest(name, list(_released(name, server, Path(downloads)))))
         for file in files:
@@ -138,26 +154,8 @@ def _fetch(name: str, url: str, path: Path) -> None:
         raise UserError(f"{not_there(name)} ({error})") from error
 
 
-def folder_of(pretrained: Path, hub: str | None = None) -> Path:
-    """The folder itself, or that of a name on the hub, downloaded by huggingface_hub into its cache if necessary.
-
-    hub: its address, else as huggingface_hub has it. Raises UserError that says what to fetch by hand if the download
-    fails; whole files that came stay in the cache.
-    """
-    name = pretrained.as_posix()
-    place = cache_of_hub(name)
-    if pretrained.is_dir() or place is None:
-        return pretrained
-    if not place.is_dir():
-        snapshot = _downloaded(pretrained, partial(_fetch_from_hub, name, hub))
-        place.parent.mkdir(parents=True, exist_ok=True)
-        place.unlink(missing_ok=True)  # left over from a cache that was emptied
-        place.symlink_to(snapshot)
-    return place
-
-
-def _downloaded(pretrained: Path, get: Callable[..., Path]) -> Path:
-    """The folder in huggingface_hub's cache with all files of a model that are needed; as `folder_of`."""
+def _from_hub(pretrained: Path, get: Callable[..., Path]) -> Path:
+    """The folder in huggingface_hub's cache with all files of a model that are needed; as `fetched`."""
     name, kind, file = pretrained.as_posix(), MARIAN, CONFIG
     try:
         config_file = get(CONFIG)

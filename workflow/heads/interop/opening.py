@@ -11,7 +11,7 @@ from heads.base.provenance import made_by
 from heads.base.stand_ins import refuse_pointers
 from heads.interop.authors_search import not_used
 from heads.interop.bundle import Bundle, saved_bundle
-from heads.interop.downloads import folder_of, place_with_network
+from heads.interop.downloads import fetched
 from heads.interop.export import OURS
 from heads.interop.export_encoder import FOLDER_USE, encoder_page
 from heads.interop.export_page import page, use_of
@@ -103,8 +103,3 @@ def import_any(
         save_folder(bundle.model, stage, facts, origin)
         write_text(stage / "README.md", readme)
     return bundle
-
-
-def fetched(name: str) -> Path:
-    """The folder of a third-party model, downloaded if it is named and missing. Raises UserError if it cannot be."""
-    return folder_of(place_with_network(name))
