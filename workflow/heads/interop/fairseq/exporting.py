@@ -14,7 +14,7 @@ from torch import Tensor
 
 from heads.base.files import write_json
 from heads.interop.fairseq.format import CLASSES, DESCRIBING
-from heads.interop.fairseq.reading import described_folder
+from heads.interop.fairseq.reading import config_of, described_folder
 from heads.interop.hub import CONFIG, GENERATION, WEIGHTS
 from heads.interop.marian.exporting import subword_matrices, with_all_heads
 from heads.interop.marian.importing import LOGITS_BIAS, OFFSET, numberings_of, weight_names
@@ -39,7 +39,7 @@ def write_fairseq(
             shutil.copyfile(came_with / name, folder / name)
     # Our BOS has no row of its own there if it is a copy of EOS.
     rows = model.shape.target_subwords - bool(model.shape.start_subword)
-    theirs = described_folder(came_with, languages, rows)
+    theirs = described_folder(came_with, config_of(came_with), languages, rows)
     source, target = (numbering.rows for numbering in numberings_of(theirs))
     found = read_object(folder / GENERATION, {})
     special = {f"{name}_token_id": theirs.config[f"{name}_token_id"] for name in ("pad", "bos", "eos")}

@@ -7,7 +7,7 @@ from heads.interop.agreement import difference_of_models
 from heads.interop.fairseq import format
 from heads.interop.fairseq.exporting import languages_in, write_fairseq
 from heads.interop.fairseq.importing import framing_tokens, unused_of, vocabularies_of
-from heads.interop.fairseq.reading import described_folder, read_fairseq
+from heads.interop.fairseq.reading import config_of, described_folder, read_fairseq
 from heads.interop.family import Family, ForeignModel, ImportOptions, KeptIds, Target, Translation, refuse_prefix
 from heads.interop.fewer_in_saved import take_named
 from heads.interop.marian.family import ONE_WIDTH_A_STACK
@@ -41,7 +41,7 @@ def write(what: Translation, folder: Path) -> float:
 def take_subwords(came_with: Path, shape: ModelShape, kept: KeptIds) -> None:
     """Leave only these ids of ours in the original files."""
     copied, languages = bool(shape.start_subword), languages_in(read_json(came_with / ABOUT))
-    theirs = described_folder(came_with, languages, shape.target_subwords - copied)
+    theirs = described_folder(came_with, config_of(came_with), languages, shape.target_subwords - copied)
     take_named(came_with, numberings_of(theirs)[1], kept[1], copied=copied)
 
 

@@ -84,13 +84,14 @@ def read_fairseq(folder: Path, languages: tuple[str, str] = ("", "")) -> Fairseq
     languages: of source and target, as `described_folder` takes them. Raises UserError for another kind of model, a
     missing or damaged file, or pickled weights.
     """
-    config = _config(folder)
+    config = config_of(folder)
     tensors = SavedWeights(folder, CLASSES[config["model_type"]])
-    found = described_folder(folder, languages, rows_of(folder, config, tensors, TARGET))
+    found = described_folder(folder, config, languages, rows_of(folder, config, tensors, TARGET))
     return replace(found, tensors=tensors)
 
 
-def _config(folder: Path) -> dict[str, Any]:
+def config_of(folder: Path) -> dict[str, Any]:
+    """The config.json of a folder, with the defaults. Raises UserError for impossible values."""
     path = folder / CONFIG
     config = read_config(folder, DESCRIBING)
     config = {**DEFAULTS[config["model_type"]], **config}
@@ -98,13 +99,12 @@ def _config(folder: Path) -> dict[str, Any]:
     return config
 
 
-def described_folder(folder: Path, languages: tuple[str, str], rows: int) -> FairseqFolder:
+def described_folder(folder: Path, config: dict[str, Any], languages: tuple[str, str], rows: int) -> FairseqFolder:
     """The contents of a folder without its weights.
 
-    languages: of source and target; only an mBART of 25 languages needs them to be read. rows: of its matrices of
-    subwords. Raises UserError if languages are missing there, or unknown.
+    config: by `config_of`. languages: of source and target; only an mBART of 25 languages needs them to be read. rows:
+    of its matrices of subwords. Raises UserError if languages are missing there, or unknown.
     """
-    config = _config(folder)
     kind = config["model_type"]
     segmenter, subwords = _subwords(folder)
     added = _added(folder, len(subwords))

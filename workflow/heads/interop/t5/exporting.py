@@ -17,7 +17,7 @@ from heads.interop.marian.exporting import with_all_heads
 from heads.interop.saved_folder import read_object
 from heads.interop.t5.format import CLASSES, DESCRIBING
 from heads.interop.t5.importing import numbering_of, weight_names
-from heads.interop.t5.reading import PROJECTION, SHARED, described_t5
+from heads.interop.t5.reading import PROJECTION, SHARED, config_of, described_t5
 from heads.model.distances import tables_of
 from heads.model.transformer import Transformer
 from heads.text.special_ids import BOS
@@ -36,7 +36,7 @@ def write_t5(model: Transformer, came_with: Path, search: tuple[int, float], fol
     shape = model.shape
     # Our BOS has no row of its own there if it is a copy.
     own = [number for number in range(shape.target_subwords) if number != BOS or shape.start is None]
-    theirs = described_t5(came_with, len(own))
+    theirs = described_t5(came_with, config_of(came_with), len(own))
     rows = numbering_of(theirs).rows
     generation: dict[str, Any] = {"num_beams": search[0], "length_penalty": search[1]}
     # Tokens that we never generate are excluded there too.

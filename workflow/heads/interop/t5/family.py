@@ -10,7 +10,7 @@ from heads.interop.fewer_in_saved import take_named
 from heads.interop.t5 import format
 from heads.interop.t5.exporting import write_t5
 from heads.interop.t5.importing import model_of_t5, numbering_of, unused_of, vocabularies_of
-from heads.interop.t5.reading import described_t5, read_t5
+from heads.interop.t5.reading import config_of, described_t5, read_t5
 from heads.model.shape import ModelShape
 
 
@@ -33,7 +33,8 @@ def write(what: Translation, folder: Path) -> float:
 def take_subwords(came_with: Path, shape: ModelShape, kept: KeptIds) -> None:
     """Leave only these ids of ours in the original files."""
     copied = shape.start is not None
-    take_named(came_with, numbering_of(described_t5(came_with, shape.target_subwords - copied)), kept[1], copied=copied)
+    theirs = described_t5(came_with, config_of(came_with), shape.target_subwords - copied)
+    take_named(came_with, numbering_of(theirs), kept[1], copied=copied)
 
 
 T5 = Family(format.T5, read, {"huggingface": Target(write, one_width=(FEEDFORWARDS,), own_names=True)}, take_subwords)

@@ -94,7 +94,7 @@ def read_t5(folder: Path) -> T5Folder:
     config = config_of(folder)
     tensors = SavedWeights(folder, CLASSES[config["model_type"]])
     rows = len(weight_called(folder, tensors, embedding_in(tensors)))
-    return replace(described_t5(folder, rows), tensors=tensors)
+    return replace(described_t5(folder, config, rows), tensors=tensors)
 
 
 def embedding_in(tensors: Mapping[str, Tensor]) -> str:
@@ -121,9 +121,11 @@ def config_of(folder: Path) -> dict[str, Any]:
     return config
 
 
-def described_t5(folder: Path, rows: int) -> T5Folder:
-    """The contents of a folder without its weights. rows: of its matrices of subwords. Raises as `read_t5` does."""
-    config = config_of(folder)
+def described_t5(folder: Path, config: dict[str, Any], rows: int) -> T5Folder:
+    """The contents of a folder without its weights. Raises as `read_t5` does.
+
+    config: by `config_of`. rows: of its matrices of subwords.
+    """
     segmenter, described, numbered = _subwords(folder, rows)
     names = named_rows(folder, numbered, rows, SHARED)
     generation = read_object(folder / GENERATION, config)
