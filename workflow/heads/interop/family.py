@@ -13,6 +13,7 @@ from heads.interop.origin import Vocabularies
 from heads.model.encoder import Encoder
 from heads.model.shape import ModelShape
 from heads.model.transformer import Transformer
+from heads.text.batches import TimedBatch
 from heads.text.vocabulary import Vocabulary
 
 NO_LANGUAGES = ("", "")
@@ -68,6 +69,19 @@ class Translation:
 
 
 @dataclass(frozen=True, slots=True)
+class Engine:
+    """A program that translates with the models of a format, on one core, and in which they are timed."""
+
+    name: str
+    translating: Callable[[Translation, Sequence[TimedBatch], Path], Callable[[], None]]
+    """Writes a model into a folder; returns a function that translates batches greedily to their prescribed lengths."""
+    reads: Callable[[ModelShape, Path | None], bool] = lambda *_: True
+    """Whether it is installed, and reads models of a shape that came with such files."""
+    line_by_line: bool = False
+    """Whether it takes one sentence at a time."""
+
+
+@dataclass(frozen=True, slots=True)
 class Target:
     """A format in which a translator is written for another program."""
 
@@ -83,6 +97,8 @@ class Target:
     """Whether it has all of the original files, so that no copies are put beside them."""
     exact: bool = True
     """Whether its numbers are as exact as ours, if they are not quantised."""
+    engine: Engine | None = None
+    """What its models are timed in; None: our own search."""
 
 
 @dataclass(frozen=True, slots=True)

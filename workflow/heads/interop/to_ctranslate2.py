@@ -6,7 +6,7 @@ the number of heads.
 """
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,12 +18,13 @@ from torch import Tensor, nn
 
 from heads.base.files import UserError, read_tsv
 from heads.interop.agreement import POSITIONS, Pair, largest_difference
-from heads.interop.family import Target, Translation
+from heads.interop.family import Engine, Target, Translation
 from heads.model.attention import Attention
 from heads.model.encoder import Embedding
 from heads.model.shape import ModelShape
 from heads.model.sublayers import CrossAttention, FeedForwardPart, Layer, SelfAttention, layers_of
 from heads.model.transformer import Transformer
+from heads.text.batches import TimedBatch
 from heads.text.special_ids import BOS, EOS, UNK
 from heads.text.vocabulary import Vocabulary
 
@@ -272,4 +273,27 @@ def _write(what: Translation, folder: Path) -> float:
     return agreement_of_ctranslate2(what.model, what.vocabularies, folder, what.pairs)
 
 
-CTRANSLATE2 = Target(_write, lambda shape, *_: refuse_for_ctranslate2(shape))
+def _translating(what: Translation, batches: Sequence[TimedBatch], folder: Path) -> Callable[[], None]:
+    import ctranslate2
+
+    write_ctranslate2(what.model, what.vocabularies, folder, what.quantization)
+    translator = ctranslate2.Translator(str(folder), compute_type="default", inter_threads=1, intra_threads=1)
+    source, ends = what.vocabularies[0], [vocabulary.subword(EOS) for vocabulary in what.vocabularies]
+    # It adds EOS to a source itself, unless source and target have different ones.
+    cut = 0 if ends[0] != ends[1] else 1
+    named = [
+        [[source.subword(int(i)) for i in ids[real][: int(real.sum()) - cut]] for ids, real in rows]
+        for rows in (zip(batch.source.cpu(), batch.mask.cpu(), strict=True) for batch in batches)
+    ]
+
+    def translate() -> None:
+        for sources, batch in zip(named, batches, strict=True):
+            length = max(1, batch.subwords)
+            translator.translate_batch(sources, beam_size=1, min_decoding_length=length, max_decoding_length=length)
+
+    return translate
+
+
+CTRANSLATE2 = Target(
+    _write, lambda shape, *_: refuse_for_ctranslate2(shape), engine=Engine("CTranslate2", _translating)
+)

@@ -11,35 +11,34 @@ from time import process_time
 import torch
 from torch import nn
 
-from heads.analysis.speed import MEGABYTE, TimedBatch, clock_of, rounds, source_batches, translate_all
+from heads.analysis.speed import MEGABYTE, clock_of, rounds, source_batches, translate_all
 from heads.base.names import FEEDFORWARDS
 from heads.config.analyses import SpeedSettings
 from heads.interop.bundle import Bundle
 from heads.interop.export import OURS
 from heads.interop.export_encoder import export_any
-from heads.interop.to_ctranslate2 import write_ctranslate2
+from heads.interop.families import engine_of, of_one_width
+from heads.interop.family import Engine, Translation
 from heads.model.encoder import Encoder
 from heads.model.folder import save_folder
 from heads.model.head_removal import prune
 from heads.model.shape import Place
 from heads.model.sublayers import CrossAttention, FeedForwardPart, SelfAttention, SubLayer
-from heads.model.transformer import Transformer
 from heads.one_model.answered_text import AnsweredSplits
 from heads.one_model.request import HEADS_GO, PruningRequest
 from heads.pruning.closed_form import output_of, parts_at
+from heads.text.batches import TimedBatch
 from heads.text.encoding import tokens_of
-from heads.text.special_ids import EOS
-from heads.text.vocabulary import Vocabulary
 
 BYTES = (1, 2, 4)
 """What a weight may take."""
 OF_WEIGHTS = (".safetensors", ".bin", ".onnx", ".data", ".npz")
 """Ends of the names of files with weights; Firefox's, and ONNX's large ones, are among them."""
 SPEED = SpeedSettings(batch_sizes=(1, 16), sentences=1, repeats=5, beam=1, length_penalty=0.0)
-"""Costs are those in batches of the largest size."""
+"""Costs are those in batches of the largest size that the program takes."""
 ORIGINAL = "the original model"
-SENTENCES = {1: 8, 16: 32}
-"""How many sentences are translated, in batches of each size."""
+FEW, MANY = 8, 32
+"""How many sentences are translated, in smaller batches and in the largest ones."""
 
 
 class Costs:
@@ -53,10 +52,20 @@ class Costs:
         """Whether a head or unit that is gone saves anything."""
         return place[0] in FEEDFORWARDS or self.request.format in HEADS_GO
 
+    @cached_property
+    def engine(self) -> Engine | None:
+        """The program in which models are timed; None: our own search."""
+        return engine_of(self.request.format, self.model.shape, self.whole.came_with)
+
     @property
     def timed_in(self) -> str:
-        """The program in which models are timed."""
-        return "CTranslate2" if self.request.format == "ctranslate2" else "PyTorch"
+        """The name of that program."""
+        return self.engine.name if self.engine else "PyTorch"
+
+    @property
+    def batch_sizes(self) -> tuple[int, ...]:
+        """How many sentences it is given at once, smallest number first."""
+        return SPEED.batch_sizes[:1] if self.engine and self.engine.line_by_line else SPEED.batch_sizes
 
     @property
     def original(self) -> Bundle:
@@ -124,20 +133,33 @@ class Costs:
 
     @cached_property
     def times(self) -> dict[str, float]:
-        """By kind, the time of a head or unit: what is saved without half of them in all layers, shared among these."""
+        """By kind, the time of a head or unit: what is saved without half of them in all layers, shared among these.
+
+        Stacks that have one width in the format lose their halves together, as alone they save nothing there.
+        """
         halves, gone = dict[str, Encoder](), dict[str, int]()
-        for kind in self.request.kinds:
-            sizes = [output_of(part)[1] for place, part in self.parts.items() if place[0] == kind]
-            if self.counts((kind, 0)) and any(size > 1 for size in sizes):
-                stays = [[number < size - size // 2 for number in range(size)] for size in sizes]
-                halves[kind], gone[kind] = prune(self.model, {kind: stays}), sum(size // 2 for size in sizes)
+        kinds = {kind: group for group in of_one_width(self.request.format, self.whole.came_with) for kind in group}
+        for group in dict.fromkeys(kinds.get(kind, (kind,)) for kind in self.request.kinds):
+            sizes = {
+                kind: [output_of(part)[1] for place, part in self.parts.items() if place[0] == kind] for kind in group
+            }
+            without = sum(size // 2 for of_kind in sizes.values() for size in of_kind)
+            if self.counts((group[0], 0)) and without:
+                stays = {
+                    kind: [[number < size - size // 2 for number in range(size)] for size in of_kind]
+                    for kind, of_kind in sizes.items()
+                }
+                name = " ".join(group)
+                halves[name], gone[name] = prune(self.model, stays), without
         found = self.speeds(halves, against=self.whole)
-        return {kind: max(0.0, 1 - 1 / speed) / gone[kind] for kind, (speed, *_) in found.items()}
+        return {
+            kind: max(0.0, 1 - 1 / speed) / gone[name] for name, (speed, *_) in found.items() for kind in name.split()
+        }
 
     def speeds(
         self,
         models: Mapping[str, Encoder],
-        size: int = max(SPEED.batch_sizes),
+        size: int | None = None,
         repeats: int = SPEED.repeats,
         against: Bundle | None = None,
     ) -> dict[str, tuple[float, float, float]]:
@@ -145,13 +167,14 @@ class Costs:
 
         Models are compared round by round, so that what else the machine does affects both.
 
-        models: in the subwords of the whole one. size: sentences at once. repeats: rounds after a first one, in which
-        all is new. against: another model in place of the original one. All with the same subwords translate to the
-        same lengths, in CTranslate2 if that is the format, or else in our own search.
+        models: in the subwords of the whole one. size: sentences at once; default: the most. repeats: rounds after a
+        first one, in which all is new. against: another model in place of the original one. All with the same subwords
+        write equally many of them, in the format's own program if there is one and it is installed, or else in our
+        search.
         """
         if not models:
             return {}
-        first = against or self.original
+        first, size = against or self.original, size or self.batch_sizes[-1]
         with tempfile.TemporaryDirectory() as folder, torch.inference_mode():
             own = self.batches(size, self.whole)
             theirs = own if first is self.whole else self.batches(size, first)
@@ -159,7 +182,7 @@ class Costs:
             for number, (name, model) in enumerate(models.items()):
                 smaller = replace(self.whole, model=model)
                 work[name] = self.translating(smaller, own, Path(folder) / str(number))
-            clock = process_time if self.device.type == "cpu" else clock_of(self.device)
+            clock = process_time if self.engine or self.device.type == "cpu" else clock_of(self.device)
             seconds = rounds(work, 1 + repeats, clock)
         found = {}
         for name in models:
@@ -169,15 +192,17 @@ class Costs:
 
     def translating(self, model: Bundle, batches: Sequence[TimedBatch], folder: Path) -> Callable[[], object]:
         """A function that lets a model answer some sentences of the dev split."""
-        if self.request.format != "ctranslate2":
+        if self.engine is None:
             return partial(translate_all, model.model, batches, SPEED)
         folder.mkdir()
-        return timed_in_ctranslate2(*model.translates(), batches, folder, self.request.quantization)
+        own, vocabularies = model.on("cpu").translates()
+        written = Translation(own, vocabularies, (), (1, 0.0), model.came_with, {}, self.request.quantization)
+        return self.engine.translating(written, batches, folder)
 
     def batches(self, size: int, model: Bundle) -> list[TimedBatch]:
         """Some sentences of the dev split, so many at once, and how long a model's translations of them are."""
         source = tokens_of(self.texts["dev"].sentences, model.source)
-        most = min(SENTENCES.get(size, size), len(source))
+        most = min(MANY if size == self.batch_sizes[-1] else FEW, len(source))
         settings = SPEED.model_copy(update={"sentences": most})
         return source_batches(source, model.model, settings, min(most, size), self.device)
 
@@ -189,36 +214,3 @@ def weights_in(folder: Path) -> int:
         for path in folder.iterdir()
         if path.suffix in OF_WEIGHTS and not path.name.startswith("lex")
     )
-
-
-def timed_in_ctranslate2(
-    model: Transformer,
-    vocabularies: tuple[Vocabulary, Vocabulary],
-    batches: Sequence[TimedBatch],
-    folder: Path,
-    quantization: str,
-) -> Callable[[], None]:
-    """A function in which CTranslate2 translates batches on one core, greedily, to their prescribed lengths."""
-    import ctranslate2  # may not be installed
-
-    on_cpu = Transformer(model.shape).eval()
-    on_cpu.load_state_dict({name: value.cpu() for name, value in model.state_dict().items()})
-    write_ctranslate2(on_cpu, vocabularies, folder, quantization)
-    translator = ctranslate2.Translator(str(folder), compute_type="default", inter_threads=1, intra_threads=1)
-    ends = [vocabulary.subword(EOS) for vocabulary in vocabularies]
-    # It adds EOS to a source itself, unless source and target have different ones.
-    cut = 0 if ends[0] != ends[1] else 1
-    named = [
-        [
-            [vocabularies[0].subword(int(i)) for i in ids[real][: int(real.sum()) - cut]]
-            for ids, real in zip(batch.source, batch.mask, strict=True)
-        ]
-        for batch in batches
-    ]
-
-    def translate() -> None:
-        for sources, batch in zip(named, batches, strict=True):
-            length = max(1, batch.subwords)
-            translator.translate_batch(sources, beam_size=1, min_decoding_length=length, max_decoding_length=length)
-
-    return translate

@@ -67,7 +67,7 @@ def report_lines(pruning: Shrinking, shrunk: Shrunk, weights: int) -> Iterator[s
         yield vocabulary_line(whole, pruning.texts)
     whole_size = costs.original_bytes / MEGABYTE
     yield f"Its weights take {weights / MEGABYTE:.1f} MB, those of the whole model {whole_size:.1f}."
-    for size in SPEED.batch_sizes:
+    for size in costs.batch_sizes:
         ratio, low, high = costs.speeds({"smaller": model.model}, size)["smaller"]
         won = "no faster" if low <= 1 <= high else "slower" if high < 1 else "faster"
         at_once = "1 sentence" if size == 1 else f"{size} sentences"

