@@ -31,8 +31,9 @@ def rules() -> dict[str, str]:
 
 def submitted_rules() -> set[str]:
     """All rules but those that Snakemake runs locally."""
-    # `use rule` does not pass on that a rule is local.
-    local = {rule for rule, block in rules().items() if "    localrule: True\n" in block or "    output:" not in block}
+    # `use rule` passes on outputs, but not that a rule is local.
+    own = {rule for rule, block in rules().items() if "    output:" in block or block.startswith("use rule ")}
+    local = {rule for rule, block in rules().items() if "    localrule: True\n" in block or rule not in own}
     assert local == {"tables", "figures"}
     return set(rules()) - local
 
