@@ -64,6 +64,7 @@ def small_measures(monkeypatch: pytest.MonkeyPatch) -> None:
     once = costs.SPEED.model_copy(update={"batch_sizes": (2,), "repeats": 2})
     for module in (costs, prune_report):
         monkeypatch.setattr(module, "SPEED", once)
-    monkeypatch.setattr(costs, "SENTENCES", {2: 2, 16: 2})
+    for number in ("FEW", "MANY"):
+        monkeypatch.setattr(costs, number, 2)
     # What so few sentences take says nothing.
     monkeypatch.setattr(costs.Costs, "times", dict.fromkeys((*ATTENTIONS, *FEEDFORWARDS), 0.01))
