@@ -55,8 +55,8 @@ def place(long_results: Path, tmp_path: Path) -> Path:
     write_text(folder / "tiny.yaml", yaml.safe_dump(config(**LONG)))
     rules = folder / "workflow/rules/models.smk"
     text = rules.read_text(encoding="utf-8")
-    assert text.count("heads baseline") == 1
-    write_text(rules, text.replace("heads baseline", "heads baseline --save-every-seconds 0.1"))
+    assert text.count("heads {params.stage:q}") == 1
+    write_text(rules, text.replace("heads {params.stage:q}", "heads {params.stage:q} --save-every-seconds 0.1"))
     return folder
 
 

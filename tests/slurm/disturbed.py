@@ -70,8 +70,8 @@ def long_checkout(folder: Path) -> Path:
     shutil.copy(TINY, folder)
     rules, profile = folder / "workflow/rules/models.smk", folder / "profiles/slurm/config.yaml"
     text = rules.read_text(encoding="utf-8")
-    assert text.count("heads baseline") == 1
-    write_text(rules, text.replace("heads baseline", "heads baseline --save-every-seconds 0.2"))
+    assert text.count("heads {params.stage:q}") == 1
+    write_text(rules, text.replace("heads {params.stage:q}", "heads {params.stage:q} --save-every-seconds 0.2"))
     write_text(profile, profile.read_text().replace("# slurm_partition: gpu", f"slurm_partition: {SPARE}"))
     return folder
 
