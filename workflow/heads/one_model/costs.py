@@ -175,7 +175,7 @@ class Costs:
         if not models:
             return {}
         first, size = against or self.original, size or self.batch_sizes[-1]
-        with tempfile.TemporaryDirectory() as folder, torch.inference_mode():
+        with tempfile.TemporaryDirectory() as folder:
             own = self.batches(size, self.whole)
             theirs = own if first is self.whole else self.batches(size, first)
             work = {ORIGINAL: self.translating(first, theirs, Path(folder) / "original")}
