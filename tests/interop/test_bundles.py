@@ -18,6 +18,7 @@ from heads.base.files import read_lines
 from heads.interop.bundle import Bundle, open_translator, saved_bundle
 from heads.interop.export_encoder import export_any
 from heads.interop.firefox.items import MarianFile
+from heads.interop.hub import CONFIG
 from heads.interop.opening import import_any, open_model
 from heads.text.labels import Labels
 from heads.text.vocabulary import Vocabulary
@@ -132,16 +133,21 @@ def test_it_is_read_once_and_nothing_is_written(
     both: tuple[str, Path, Bundle, Bundle], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     family, theirs, _, _ = both
-    times, read = list[Path](), heads.interop.firefox.importing.read
+    times, read, read_text = list[Path](), heads.interop.firefox.importing.read, Path.read_text
 
     def counted(path: Path) -> MarianFile:
         times.append(path)
         return read(path)
 
+    def counted_text(path: Path, *how: Any, **more: Any) -> str:
+        times.extend([path] * (path == theirs / CONFIG))
+        return read_text(path, *how, **more)
+
     monkeypatch.setattr(heads.interop.firefox.importing, "read", counted)
+    monkeypatch.setattr(Path, "read_text", counted_text)
     for module, name in ((tempfile, "mkdtemp"), (heads.interop.origin, "sha256_of")):
         monkeypatch.setattr(module, name, lambda *_, **__: pytest.fail("a folder is made, or a file read for its sum"))
     before = sorted(path.name for path in theirs.iterdir())
     open_model(str(theirs), **OPTIONS[family])
-    assert len(times) == (family == "student")
+    assert [path.name for path in times] == ["model.bin" if family == "student" else CONFIG]
     assert sorted(path.name for path in theirs.iterdir()) == before and PRETRAINED not in before

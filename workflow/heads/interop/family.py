@@ -33,6 +33,8 @@ class ImportOptions:
     """Of source and target, as a multilingual model calls them."""
     embeds: bool = False
     """Whether a BERT that came without a classifier embeds sentences if there are no labels; else it gets a new one."""
+    config: Mapping[str, Any] | None = None
+    """The content of the folder's config.json, if that was read to choose the family."""
 
 
 @dataclass(frozen=True, slots=True)

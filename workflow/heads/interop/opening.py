@@ -21,7 +21,6 @@ from heads.interop.firefox.format import FIREFOX
 from heads.interop.formats import format_at, saved_as
 from heads.interop.hub import CONFIG
 from heads.interop.saved_folder import read_object
-from heads.interop.saved_weights import refuse_adapter
 from heads.model.encoder import Encoder
 from heads.model.folder import save_folder
 from heads.model.shape import FACTS
@@ -62,12 +61,13 @@ def read_foreign(
     cannot be read, or if prefix, labels or languages do not go with it.
     """
     place = fetched(name)
-    refuse_adapter(place)
-    kind = str(read_object(place / CONFIG, {}).get("model_type"))
+    config = read_object(place / CONFIG) if (place / CONFIG).is_file() else None
+    kind = str((config or {}).get("model_type"))
     found = format_at(place, kind, saved_as(kind).task)
-    if labels and found.task == TRANSLATION and ((place / CONFIG).is_file() or found is FIREFOX):
+    if labels and found.task == TRANSLATION and (config is not None or found is FIREFOX):
         raise UserError("--labels are for a BERT: leave them out.")
-    theirs = family_of(found).read(place, ImportOptions(prefix, labels, languages=languages, embeds=True))
+    options = ImportOptions(prefix, labels, languages=languages, embeds=True, config=config)
+    theirs = family_of(found).read(place, options)
     model, texts = theirs.model(), theirs.vocabularies()
     note = theirs.drawn or not_used(theirs.unused)
     if note:

@@ -27,11 +27,14 @@ def added_to(folder: Path, *more: str) -> dict[str, Added]:
     return added_in(folder, {name: read_object(folder / name, {}) for name in files})
 
 
-def read_config(folder: Path, names: Sequence[str], *, pruned: bool = False) -> dict[str, Any]:
+def read_config(
+    folder: Path, names: Sequence[str], given: Mapping[str, Any] | None = None, *, pruned: bool = False
+) -> Mapping[str, Any]:
     """The config.json of a folder that transformers wrote, of which an import reads the files of these names.
 
-    pruned: whether a model may come with heads that were removed. Raises UserError for an adapter, a quantised model,
-    heads that were removed, and files that are packed or pointers of Git LFS.
+    given: its content, if it was read before. pruned: whether a model may come with heads that were removed. Raises
+    UserError for an adapter, a quantised model, heads that were removed, and files that are packed or pointers of Git
+    LFS.
     """
     refuse_adapter(folder)
     refuse_pointers(folder / name for name in names)
@@ -39,7 +42,7 @@ def read_config(folder: Path, names: Sequence[str], *, pruned: bool = False) -> 
         if packed := packed_files((folder / name).parent, Path(name).name):
             raise UserError(f"{folder} has no {name}: unpack {packed[0].name}.")
     path = folder / hub.CONFIG
-    config = read_object(path)
+    config = read_object(path) if given is None else given
     refuse_quantised(path, config)
     if not pruned and config.get("pruned_heads"):
         raise UserError(f"{path} has pruned_heads, which only a BERT can have: give the model with all its heads.")

@@ -23,7 +23,7 @@ def read(folder: Path, options: ImportOptions) -> ForeignModel:
     """Read a BERT. Raises UserError if it is none, or for options of translators."""
     if options.prefix or any(options.languages):
         raise UserError("--prefix and languages are for translation models: leave them out.")
-    theirs = read_bert(folder)
+    theirs = read_bert(folder, options.config)
     if options.embeds and not options.labels and CLASSIFIER in lacking(theirs):
         model = partial(sentence_encoder_of_bert, theirs)
         return ForeignModel(model, lambda: vocabularies_of(theirs, EMBEDDING), passed_over(theirs))

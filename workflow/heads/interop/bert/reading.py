@@ -75,14 +75,15 @@ class BertFolder:
     """By their names in a current BertForSequenceClassification."""
 
 
-def read_bert(folder: Path) -> BertFolder:
+def read_bert(folder: Path, given: Mapping[str, Any] | None = None) -> BertFolder:
     """Read and check a BERT folder.
 
-    Raises UserError for another kind of model, a missing or damaged file, or pickled weights.
+    given: the content of its config.json, if it was read before. Raises UserError for another kind of model, a missing
+    or damaged file, or pickled weights.
     """
     if not folder.is_dir():
         raise UserError(not_there(folder))
-    config = {**DEFAULTS, **read_config(folder, DESCRIBING, pruned=True)}
+    config = {**DEFAULTS, **read_config(folder, DESCRIBING, given, pruned=True)}
     for key, known in ONLY.items():
         if config.get(key) not in known:
             said, only = repr(config.get(key, "nothing")), " or ".join(map(repr, known))

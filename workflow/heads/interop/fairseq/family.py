@@ -20,7 +20,7 @@ from heads.translation.model_folder import ABOUT
 def read(folder: Path, options: ImportOptions) -> ForeignModel:
     """Read such a model, for texts in two languages. Raises UserError if it is none, or for a prefix."""
     refuse_prefix(options, "gets its languages from --source-language and --target-language")
-    theirs = read_fairseq(folder, options.languages)
+    theirs = read_fairseq(folder, options.languages, options.config)
 
     def model() -> Encoder:
         tokens = framing_tokens(theirs, *options.languages)

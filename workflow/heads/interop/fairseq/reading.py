@@ -78,23 +78,28 @@ class FairseqFolder(MarianFolder):
         return {names[number] for number in numbers if number < len(names)}
 
 
-def read_fairseq(folder: Path, languages: tuple[str, str] = ("", "")) -> FairseqFolder:
+def read_fairseq(
+    folder: Path, languages: tuple[str, str] = ("", ""), given: Mapping[str, Any] | None = None
+) -> FairseqFolder:
     """Read and check the folder of an M2M100, NLLB, BART or mBART.
 
-    languages: of source and target, as `described_folder` takes them. Raises UserError for another kind of model, a
-    missing or damaged file, or pickled weights.
+    languages: of source and target, as `described_folder` takes them. given: the content of its config.json, if it was
+    read before. Raises UserError for another kind of model, a missing or damaged file, or pickled weights.
     """
-    config = config_of(folder)
+    config = config_of(folder, given)
     tensors = SavedWeights(folder, CLASSES[config["model_type"]])
     found = described_folder(folder, config, languages, rows_of(folder, config, tensors, TARGET))
     return replace(found, tensors=tensors)
 
 
-def config_of(folder: Path) -> dict[str, Any]:
-    """The config.json of a folder, with the defaults. Raises UserError for impossible values."""
+def config_of(folder: Path, given: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """The config.json of a folder, with the defaults; `given` as in `read_fairseq`.
+
+    Raises UserError for impossible values.
+    """
     path = folder / CONFIG
-    config = read_config(folder, DESCRIBING)
-    config = {**DEFAULTS[config["model_type"]], **config}
+    told = read_config(folder, DESCRIBING, given)
+    config = {**DEFAULTS[told["model_type"]], **told}
     check_numbers(path, config, (*WHOLE, "max_position_embeddings"), SHARES)
     return config
 

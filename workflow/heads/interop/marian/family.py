@@ -18,7 +18,7 @@ ONE_WIDTH_A_STACK = tuple((stack,) for stack in FEEDFORWARDS)
 
 def read(folder: Path, options: ImportOptions) -> ForeignModel:
     """Read a Marian. Raises UserError if it is none, or for languages."""
-    theirs = read_marian(folder)
+    theirs = read_marian(folder, options.config)
     refuse_languages(options)
     return ForeignModel(
         partial(model_of_marian, theirs), partial(vocabularies_of, theirs, options.prefix), unused_of(theirs)

@@ -79,14 +79,15 @@ class MarianFolder:
         return both, both
 
 
-def read_marian(folder: Path) -> MarianFolder:
+def read_marian(folder: Path, given: Mapping[str, Any] | None = None) -> MarianFolder:
     """Read and check a Marian folder.
 
-    Raises UserError for another kind of model, a missing or damaged file, or pickled weights.
+    given: the content of its config.json, if it was read before. Raises UserError for another kind of model, a missing
+    or damaged file, or pickled weights.
     """
     if not folder.is_dir():
         raise UserError(not_there(folder))
-    config = read_config(folder, DESCRIBING)
+    config = read_config(folder, DESCRIBING, given)
     if config.get("model_type") != "marian":
         kind = config.get("model_type", "a model of unknown type")
         *others, last = reversed(MODEL_TYPES)

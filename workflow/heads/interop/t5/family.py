@@ -17,7 +17,7 @@ from heads.model.shape import ModelShape
 def read(folder: Path, options: ImportOptions) -> ForeignModel:
     """Read a T5. Raises UserError if it is none, or for languages."""
     refuse_languages(options)
-    theirs = read_t5(folder)
+    theirs = read_t5(folder, options.config)
     return ForeignModel(
         partial(model_of_t5, theirs), partial(vocabularies_of, theirs, options.prefix), unused_of(theirs)
     )

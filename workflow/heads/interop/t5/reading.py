@@ -86,12 +86,13 @@ class T5Folder:
         return bool(self.config.get("scale_decoder_outputs", tied)) if kind == "t5" else tied and kind == "umt5"
 
 
-def read_t5(folder: Path) -> T5Folder:
+def read_t5(folder: Path, given: Mapping[str, Any] | None = None) -> T5Folder:
     """Read and check the folder of a T5, with its weights.
 
-    Raises UserError for another kind of model, a missing or damaged file, or pickled weights.
+    given: the content of its config.json, if it was read before. Raises UserError for another kind of model, a missing
+    or damaged file, or pickled weights.
     """
-    config = config_of(folder)
+    config = config_of(folder, given)
     tensors = SavedWeights(folder, CLASSES[config["model_type"]])
     rows = len(weight_called(folder, tensors, embedding_in(tensors)))
     return replace(described_t5(folder, config, rows), tensors=tensors)
@@ -102,9 +103,12 @@ def embedding_in(tensors: Mapping[str, Tensor]) -> str:
     return next((name for name in EMBEDDINGS if name in tensors), SHARED)
 
 
-def config_of(folder: Path) -> dict[str, Any]:
-    """The config.json of a folder, with the defaults. Raises UserError for an encoder alone, or impossible values."""
-    path, config = folder / CONFIG, read_config(folder, DESCRIBING)
+def config_of(folder: Path, given: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """The config.json of a folder, with the defaults; `given` as in `read_t5`.
+
+    Raises UserError for an encoder alone, or impossible values.
+    """
+    path, config = folder / CONFIG, read_config(folder, DESCRIBING, given)
     for name in config.get("architectures") or ():
         if name not in CLASSES.values() and name != "T5WithLMHeadModel":
             known = ", ".join(CLASSES.values())
