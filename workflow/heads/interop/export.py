@@ -11,8 +11,8 @@ from heads.base.outputs import new_folder
 from heads.interop.agreement import pairs_of, rounding_of
 from heads.interop.bundle import Bundle, as_bundle
 from heads.interop.export_page import ALIGNMENT_USE, NAMELESS_USE, page, searched_with, use_of
-from heads.interop.families import TARGETS, target_of
-from heads.interop.family import Target, Translation
+from heads.interop.families import EXPORT_FORMATS, export_format
+from heads.interop.family import ExportFormat, Translation
 from heads.interop.to_ctranslate2 import ROWS, aligning_heads
 from heads.model.equal_units import with_equal_units
 from heads.model.folder import HEADS, save_folder
@@ -20,7 +20,7 @@ from heads.model.head_removal import write_heads
 from heads.translation.model_folder import SCORE
 
 OURS = "folder"
-FORMATS = (OURS, *TARGETS)
+FORMATS = (OURS, *EXPORT_FORMATS)
 """Our own folder, and the formats of other programs."""
 
 
@@ -47,19 +47,19 @@ def export(
     facts, score, about = {**bundle.facts, **names_of(bundle)}, bundle.score, bundle.about
     rows = alignment or (bundle.place / ROWS if (bundle.place / ROWS).exists() else None)
     aligning = aligning_heads(rows, bundle.shape) if rows and form == "ctranslate2" else None
-    target, difference = None if form == OURS else target_of(form, bundle.came_with), None
+    written_as, difference = None if form == OURS else export_format(form, bundle.came_with), None
     with new_folder(out) as stage:
-        if target is None:
+        if written_as is None:
             save_folder(translator, stage, facts, facts["provenance"])
         else:
             pairs, searched = pairs_of(translator, vocabularies[0], sentences), searched_with(score, about)
             options = (bundle.came_with, about or {}, quantization, aligning)
-            difference = _written(target, Translation(translator, vocabularies, pairs, searched, *options), stage)
+            difference = _written(written_as, Translation(translator, vocabularies, pairs, searched, *options), stage)
             write_heads(stage / HEADS, bundle.shape)
             write_json(stage / "origin.json", facts["provenance"])
-        if target is None or not target.own_names:
-            bundle.write_vocabularies(stage, with_facts=target is None or about is not None)
-        if target is None or not target.own_files:
+        if written_as is None or not written_as.own_names:
+            bundle.write_vocabularies(stage, with_facts=written_as is None or about is not None)
+        if written_as is None or not written_as.own_files:
             bundle.write_origin(stage)
         if score is not None:
             write_json(stage / SCORE, score)
@@ -78,16 +78,16 @@ def refuse_quantization(form: str, quantization: str) -> None:
 def refuse_translator(bundle: Bundle, form: str) -> None:
     """Raise UserError if a translator cannot be written in a format, or not with the libraries that are installed."""
     if form != OURS:
-        target_of(form, bundle.came_with).refuse(bundle.shape, bundle.translates()[1], bundle.came_with)
+        export_format(form, bundle.came_with).refuse(bundle.shape, bundle.translates()[1], bundle.came_with)
 
 
-def _written(target: Target, what: Translation, stage: Path) -> float:
+def _written(written_as: ExportFormat, what: Translation, stage: Path) -> float:
     """Write the model in another format and return its difference from ours; raises ArithmeticError if too large."""
     limit = rounding_of(what.model, what.pairs)
-    if groups := target.one_width:
+    if groups := written_as.one_width:
         what = replace(what, model=with_equal_units(what.model, in_both=len(groups) == 1))
-    difference = target.write(what, stage)
-    if target.exact and what.quantization == QUANTIZATIONS[0] and not difference <= limit:
+    difference = written_as.write(what, stage)
+    if written_as.exact and what.quantization == QUANTIZATIONS[0] and not difference <= limit:
         raise ArithmeticError(f"the exported model's log-probabilities differ from ours by {difference}")
     if difference == math.inf:
         raise UserError(f"{what.quantization} cannot hold the model's weights: use another --quantization or --format.")

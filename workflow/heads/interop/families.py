@@ -5,7 +5,7 @@ from pathlib import Path
 
 from heads.interop.bert.family import BERT
 from heads.interop.fairseq.family import FAIRSEQ
-from heads.interop.family import Engine, Family, Target
+from heads.interop.family import Engine, ExportFormat, Family
 from heads.interop.firefox.family import FIREFOX
 from heads.interop.format import Format
 from heads.interop.hub import model_type
@@ -16,11 +16,11 @@ from heads.interop.to_onnx import ONNX
 from heads.model.shape import ModelShape
 
 FAMILIES = (BERT, FAIRSEQ, T5, FIREFOX, MARIAN)
-TARGETS: Mapping[str, Target] = {
+EXPORT_FORMATS: Mapping[str, ExportFormat] = {
     "ctranslate2": CTRANSLATE2,
     "onnx": ONNX,
-    **MARIAN.targets,
-    **FIREFOX.targets,
+    **MARIAN.exports,
+    **FIREFOX.exports,
 }
 """Formats of other programs for any translator, by their names for users."""
 
@@ -36,18 +36,18 @@ def family_in(came_with: Path | None) -> Family | None:
     return next((each for each in FAMILIES if came_with and each.format.fits(came_with, kind)), None)
 
 
-def target_of(form: str, came_with: Path | None) -> Target:
+def export_format(form: str, came_with: Path | None) -> ExportFormat:
     """A format by its name; its family has its own way to write an imported model. came_with: its original files."""
     family = family_in(came_with)
-    return (family.targets if family else TARGETS).get(form, TARGETS[form])
+    return (family.exports if family else EXPORT_FORMATS).get(form, EXPORT_FORMATS[form])
 
 
 def engine_of(form: str, shape: ModelShape, came_with: Path | None) -> Engine | None:
     """What models of a shape are timed in as a format, ours among them; None: our own search."""
-    engine = target_of(form, came_with).engine if form in TARGETS else None
+    engine = export_format(form, came_with).engine if form in EXPORT_FORMATS else None
     return engine if engine and engine.reads(shape, came_with) else None
 
 
 def of_one_width(form: str, came_with: Path | None) -> tuple[tuple[str, ...], ...]:
     """Groups of feed-forward stacks whose layers all have as many hidden units in a format, ours among them."""
-    return target_of(form, came_with).one_width if form in TARGETS else ()
+    return export_format(form, came_with).one_width if form in EXPORT_FORMATS else ()

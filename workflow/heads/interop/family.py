@@ -84,7 +84,7 @@ class Engine:
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class ExportFormat:
     """A format in which a translator is written for another program."""
 
     write: Callable[[Translation, Path], float]
@@ -109,7 +109,7 @@ class Family:
 
     format: Format
     read: Callable[[Path, ImportOptions], ForeignModel]
-    targets: Mapping[str, Target] = field(default_factory=dict)
+    exports: Mapping[str, ExportFormat] = field(default_factory=dict)
     """By the name of the format for users: what its models, once imported, are written as."""
     take_subwords: Callable[[Path, ModelShape, KeptIds], None] = take_copies
     """Leaves only these ids of ours, of source and target, in the copies of a model's original files; the shape is that

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from heads.base.files import UserError, read_tsv
 from heads.interop.agreement import POSITIONS, Pair, largest_difference
-from heads.interop.family import Engine, Target, Translation
+from heads.interop.family import Engine, ExportFormat, Translation
 from heads.model.attention import Attention
 from heads.model.encoder import Embedding
 from heads.model.shape import ModelShape
@@ -294,6 +294,6 @@ def _translating(what: Translation, batches: Sequence[TimedBatch], folder: Path)
     return translate
 
 
-CTRANSLATE2 = Target(
+CTRANSLATE2 = ExportFormat(
     _write, lambda shape, *_: refuse_for_ctranslate2(shape), engine=Engine("CTranslate2", _translating)
 )

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 from heads.base.files import UserError
 from heads.interop.agreement import POSITIONS, Pair, largest_difference, largest_of
-from heads.interop.family import Target, Translation
+from heads.interop.family import ExportFormat, Translation
 from heads.model.encoder import Embedding
 from heads.model.encoder_only import ExampleEncoder
 from heads.model.shape import LEARNED, ModelShape
@@ -243,4 +243,4 @@ def _write(what: Translation, folder: Path) -> float:
     return agreement_of_onnx(what.model, folder, what.pairs)
 
 
-ONNX = Target(_write, lambda shape, *_: refuse_for_onnx(shape))
+ONNX = ExportFormat(_write, lambda shape, *_: refuse_for_onnx(shape))

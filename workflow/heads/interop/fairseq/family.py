@@ -8,7 +8,7 @@ from heads.interop.fairseq import format
 from heads.interop.fairseq.exporting import languages_in, write_fairseq
 from heads.interop.fairseq.importing import framing_tokens, unused_of, vocabularies_of
 from heads.interop.fairseq.reading import config_of, described_folder, read_fairseq
-from heads.interop.family import Family, ForeignModel, ImportOptions, KeptIds, Target, Translation, refuse_prefix
+from heads.interop.family import ExportFormat, Family, ForeignModel, ImportOptions, KeptIds, Translation, refuse_prefix
 from heads.interop.fewer_in_saved import take_named
 from heads.interop.marian.family import ONE_WIDTH_A_STACK
 from heads.interop.marian.importing import model_of_marian, numberings_of
@@ -48,6 +48,6 @@ def take_subwords(came_with: Path, shape: ModelShape, kept: KeptIds) -> None:
 FAIRSEQ = Family(
     format.FAIRSEQ,
     read,
-    {"huggingface": Target(write, one_width=ONE_WIDTH_A_STACK, own_names=True)},
+    {"huggingface": ExportFormat(write, one_width=ONE_WIDTH_A_STACK, own_names=True)},
     take_subwords,
 )

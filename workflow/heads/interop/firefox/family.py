@@ -7,10 +7,10 @@ from pathlib import Path
 from heads.base.names import FEEDFORWARDS
 from heads.interop.agreement import difference_of_models
 from heads.interop.family import (
+    ExportFormat,
     Family,
     ForeignModel,
     ImportOptions,
-    Target,
     Translation,
     refuse_languages,
     refuse_prefix,
@@ -50,7 +50,7 @@ def refuse(shape: ModelShape, _: Sequence[Vocabulary], came_with: Path | None) -
 
 
 _MARIAN, _NPZ = (
-    Target(
+    ExportFormat(
         partial(write, plain=plain),
         refuse,
         (FEEDFORWARDS,),

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from heads.base.names import FEEDFORWARDS
 from heads.interop.agreement import difference_of_models
-from heads.interop.family import Family, ForeignModel, ImportOptions, Target, Translation, refuse_languages
+from heads.interop.family import ExportFormat, Family, ForeignModel, ImportOptions, Translation, refuse_languages
 from heads.interop.marian import format
 from heads.interop.marian.exporting import refuse_for_marian, write_huggingface
 from heads.interop.marian.importing import model_of_marian, unused_of, vocabularies_of
@@ -36,7 +36,7 @@ MARIAN = Family(
     format.MARIAN,
     read,
     {
-        "huggingface": Target(
+        "huggingface": ExportFormat(
             write,
             lambda shape, vocabularies, _: refuse_for_marian(shape, vocabularies),
             ONE_WIDTH_A_STACK,

@@ -5,7 +5,15 @@ from pathlib import Path
 
 from heads.base.names import FEEDFORWARDS
 from heads.interop.agreement import difference_of_models
-from heads.interop.family import Family, ForeignModel, ImportOptions, KeptIds, Target, Translation, refuse_languages
+from heads.interop.family import (
+    ExportFormat,
+    Family,
+    ForeignModel,
+    ImportOptions,
+    KeptIds,
+    Translation,
+    refuse_languages,
+)
 from heads.interop.fewer_in_saved import take_named
 from heads.interop.t5 import format
 from heads.interop.t5.exporting import write_t5
@@ -37,4 +45,6 @@ def take_subwords(came_with: Path, shape: ModelShape, kept: KeptIds) -> None:
     take_named(came_with, numbering_of(theirs), kept[1], copied=copied)
 
 
-T5 = Family(format.T5, read, {"huggingface": Target(write, one_width=(FEEDFORWARDS,), own_names=True)}, take_subwords)
+T5 = Family(
+    format.T5, read, {"huggingface": ExportFormat(write, one_width=(FEEDFORWARDS,), own_names=True)}, take_subwords
+)
