@@ -18,7 +18,6 @@ from heads.interop.to_ctranslate2 import CTRANSLATE2
 from heads.model.encoder import Encoder
 from heads.model.folder import load_folder
 from heads.one_model import costs as costs_module
-from heads.one_model import surgery as surgery_module
 from heads.one_model.answered_text import STUDIED, AnsweredSplits, splits_for
 from heads.one_model.costs import Costs, weights_in
 from heads.one_model.request import PruningRequest
@@ -174,7 +173,7 @@ def test_in_a_format_with_one_width_all_layers_keep_as_many_units(
     whole = texts.model.shape.feedforward
     free = surgery_of(texts, units=whole * 5 // 8).as_fast_as_asked(0)
     assert len({units for kind in FEEDFORWARDS for units in free.shape.units(kind)}) > 1
-    monkeypatch.setattr(surgery_module, "of_one_width", lambda *_: (("enc_ffn",), ("dec_ffn",)))
+    monkeypatch.setattr(Costs, "one_width", (("enc_ffn",), ("dec_ffn",)))
     one = surgery_of(texts, units=whole * 5 // 8).as_fast_as_asked(0)
     for kind in FEEDFORWARDS:
         assert len({*one.shape.units(kind)}) == 1

@@ -19,7 +19,7 @@ from heads.analysis.metrics import BLEU
 from heads.base.files import UserError, read_lines, write_json, write_lines
 from heads.cli import prune
 from heads.interop.bundle import saved_bundle
-from heads.interop.families import of_one_width
+from heads.interop.families import export_format, family_in
 from heads.model.folder import load_folder
 from heads.model.shape import ModelShape
 from heads.one_model import shrinking
@@ -111,13 +111,14 @@ def test_units_of_zeros_are_those_that_the_widest_layer_of_a_format_has_more(
     for kind in ("marian", "t5"):
         write_json(tmp_path / kind / "config.json", {"model_type": kind})
 
-    def zeros(format: str, kind: str) -> int:
-        return units_of_zeros(shape, of_one_width(format, tmp_path / kind))
+    def zeros(format: str, kind: str, shape: ModelShape = shape) -> int:
+        written_as = export_format(format, family_in(tmp_path / kind))
+        return units_of_zeros(shape, written_as.one_width if written_as else ())
 
     assert [zeros(format, "t5") for format in ("folder", "onnx", "ctranslate2")] == [0, 0, 0]
     assert zeros("marian", "marian") == zeros("npz", "marian") == zeros("huggingface", "t5") == 5 + 3 + 4
     assert zeros("huggingface", "marian") == zeros("huggingface", "elsewhere") == 5 + 1
-    assert units_of_zeros(tiny_shape(), of_one_width("marian", tmp_path)) == 0
+    assert zeros("marian", "marian", tiny_shape()) == 0
 
 
 @pytest.mark.slow

@@ -13,6 +13,8 @@ from typing import Any
 import torch
 
 from heads.base.names import SIDES
+from heads.interop.families import family_in
+from heads.interop.family import Family
 from heads.interop.firefox.shortlists import shortlist_of
 from heads.interop.origin import Origin
 from heads.model.encoder import Encoder
@@ -50,6 +52,8 @@ class Bundle:
     """About its training, with experiment, run, shape and provenance."""
     came_with: Path | None
     """The folder, or model file, of an imported model's original files."""
+    family: Family | None
+    """That of these files, if there are any."""
     origin: Origin | None = None
     """Of a third-party model that was read; a folder of ours has a copy of it."""
     note: str = ""
@@ -131,11 +135,11 @@ def saved_bundle(folder: Path) -> Bundle:
     model, place = load_model(folder), vocabulary_folder(folder)
     source, target = (vocabulary_or_labels(place / name) for name in VOCABULARIES)
     assert isinstance(source, Vocabulary)
-    came_with, whole = place / PRETRAINED, folder.resolve()
+    theirs, whole = place / PRETRAINED, folder.resolve()
     # The vocabularies of a run are in a folder beside all runs of its experiment.
     run = None if place == whole else (place.parent.name, whole.relative_to(place.parent).as_posix())
-    found = came_with if came_with.is_dir() else None
-    return Bundle(folder, model, source, target, facts_of(folder), found, run=run)
+    came_with, family = (theirs, family_in(theirs)) if theirs.is_dir() else (None, None)
+    return Bundle(folder, model, source, target, facts_of(folder), came_with, family, run=run)
 
 
 def as_bundle(model: Bundle | Path) -> Bundle:

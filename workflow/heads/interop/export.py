@@ -11,7 +11,7 @@ from heads.base.outputs import new_folder
 from heads.interop.agreement import pairs_of, rounding_of
 from heads.interop.bundle import Bundle, as_bundle
 from heads.interop.export_page import ALIGNMENT_USE, NAMELESS_USE, page, searched_with, use_of
-from heads.interop.families import EXPORT_FORMATS, export_format
+from heads.interop.families import EXPORT_FORMATS, OURS, export_format
 from heads.interop.family import ExportFormat, Translation
 from heads.interop.to_ctranslate2 import ROWS, aligning_heads
 from heads.model.equal_units import with_equal_units
@@ -19,7 +19,6 @@ from heads.model.folder import HEADS, save_folder
 from heads.model.head_removal import write_heads
 from heads.translation.model_folder import SCORE
 
-OURS = "folder"
 FORMATS = (OURS, *EXPORT_FORMATS)
 """Our own folder, and the formats of other programs."""
 
@@ -47,7 +46,7 @@ def export(
     facts, score, about = {**bundle.facts, **names_of(bundle)}, bundle.score, bundle.about
     rows = alignment or (bundle.place / ROWS if (bundle.place / ROWS).exists() else None)
     aligning = aligning_heads(rows, bundle.shape) if rows and form == "ctranslate2" else None
-    written_as, difference = None if form == OURS else export_format(form, bundle.came_with), None
+    written_as, difference = export_format(form, bundle.family), None
     with new_folder(out) as stage:
         if written_as is None:
             save_folder(translator, stage, facts, facts["provenance"])
@@ -77,8 +76,8 @@ def refuse_quantization(form: str, quantization: str) -> None:
 
 def refuse_translator(bundle: Bundle, form: str) -> None:
     """Raise UserError if a translator cannot be written in a format, or not with the libraries that are installed."""
-    if form != OURS:
-        export_format(form, bundle.came_with).refuse(bundle.shape, bundle.translates()[1], bundle.came_with)
+    if written_as := export_format(form, bundle.family):
+        written_as.refuse(bundle.shape, bundle.translates()[1], bundle.came_with)
 
 
 def _written(written_as: ExportFormat, what: Translation, stage: Path) -> float:

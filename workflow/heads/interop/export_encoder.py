@@ -16,8 +16,9 @@ from heads.interop.bert.exporting import (
     write_tokenizer,
 )
 from heads.interop.bundle import Bundle, as_bundle
-from heads.interop.export import OURS, export, names_of, refuse_copy, refuse_translator
+from heads.interop.export import export, names_of, refuse_copy, refuse_translator
 from heads.interop.export_page import head_table
+from heads.interop.families import OURS
 from heads.interop.to_onnx import agreement_of_encoder, refuse_for_onnx, write_encoder
 from heads.model.encoder_only import ExampleEncoder
 from heads.model.equal_units import with_equal_units

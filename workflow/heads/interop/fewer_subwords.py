@@ -5,9 +5,8 @@ from pathlib import Path
 
 from heads.base.names import SIDES
 from heads.interop.bundle import Bundle
-from heads.interop.families import family_in
+from heads.interop.firefox.family import FIREFOX
 from heads.interop.firefox.fewer import filled_up
-from heads.interop.firefox.parts import is_marian
 from heads.model.fewer_rows import with_subwords
 from heads.model.folder import save_folder
 from heads.text.fewer_subwords import all_subwords, fewer_of, staying
@@ -31,7 +30,7 @@ def staying_in(model: Bundle, used: Sequence[Collection[int]], lines: Sequence[S
     if len(both) == 2 and {*names[0]} == {*names[1]}:
         of_any = {own[number] for own, ids in zip(names, found, strict=True) for number in ids}
         found = [[number for number, name in enumerate(own) if name in of_any] for own in names]
-    if model.came_with and is_marian(model.came_with):
+    if model.family is FIREFOX:
         found = [filled_up(ids, len(one)) for ids, one in zip(found, both, strict=True)]
     if len(both) < 2:
         found.append([*range(len(sides[1]))])
@@ -45,6 +44,6 @@ def write_with_fewer(model: Bundle, kept: Ids, out: Path) -> None:
         stored = fewer_of(one, ids) if isinstance(one, Vocabulary) else one.stored
         stored.write(out / f"{side}.model")
     model.write_origin(out)
-    if family := family_in(out / PRETRAINED):
-        family.take_subwords(out / PRETRAINED, model.shape, kept)
+    if model.family:
+        model.family.take_subwords(out / PRETRAINED, model.shape, kept)
     save_folder(with_subwords(model.model, *kept), out, model.facts, model.facts["provenance"])

@@ -12,10 +12,9 @@ from heads.base.stand_ins import refuse_pointers
 from heads.interop.authors_search import not_used
 from heads.interop.bundle import Bundle, saved_bundle
 from heads.interop.downloads import fetched
-from heads.interop.export import OURS
 from heads.interop.export_encoder import FOLDER_USE, encoder_page
 from heads.interop.export_page import page, use_of
-from heads.interop.families import family_of
+from heads.interop.families import OURS, family_of
 from heads.interop.family import NO_LANGUAGES, ImportOptions
 from heads.interop.firefox.format import FIREFOX
 from heads.interop.formats import format_at, saved_as
@@ -67,7 +66,8 @@ def read_foreign(
     if labels and found.task == TRANSLATION and (config is not None or found is FIREFOX):
         raise UserError("--labels are for a BERT: leave them out.")
     options = ImportOptions(prefix, labels, languages=languages, embeds=True, config=config)
-    theirs = family_of(found).read(place, options)
+    family = family_of(found)
+    theirs = family.read(place, options)
     model, texts = theirs.model(), theirs.vocabularies()
     note = theirs.drawn or not_used(theirs.unused)
     if note:
@@ -81,6 +81,7 @@ def read_foreign(
         vocabulary_or_labels(place / VOCABULARIES[1], texts.target),
         {"shape": model.shape.as_dict(), **facts, "provenance": made_by()},
         came_with=place,
+        family=family,
         origin=texts.origin,
         note=note,
     )

@@ -15,10 +15,9 @@ from heads.analysis.speed import MEGABYTE, clock_of, rounds, source_batches, tra
 from heads.base.names import FEEDFORWARDS
 from heads.config.analyses import SpeedSettings
 from heads.interop.bundle import Bundle
-from heads.interop.export import OURS
 from heads.interop.export_encoder import export_any
-from heads.interop.families import engine_of, of_one_width
-from heads.interop.family import Engine, Translation
+from heads.interop.families import OURS, export_format
+from heads.interop.family import Engine, ExportFormat, Translation
 from heads.model.encoder import Encoder
 from heads.model.folder import save_folder
 from heads.model.head_removal import prune
@@ -53,9 +52,20 @@ class Costs:
         return place[0] in FEEDFORWARDS or self.request.format in HEADS_GO
 
     @cached_property
+    def export_format(self) -> ExportFormat | None:
+        """The format; None: our own folder."""
+        return export_format(self.request.format, self.whole.family)
+
+    @cached_property
     def engine(self) -> Engine | None:
         """The program in which models are timed; None: our own search."""
-        return engine_of(self.request.format, self.model.shape, self.whole.came_with)
+        engine = self.export_format.engine if self.export_format else None
+        return engine if engine and engine.reads(self.model.shape, self.whole.came_with) else None
+
+    @property
+    def one_width(self) -> tuple[tuple[str, ...], ...]:
+        """Groups of feed-forward stacks whose layers all have as many hidden units in the format."""
+        return self.export_format.one_width if self.export_format else ()
 
     @property
     def timed_in(self) -> str:
@@ -138,7 +148,7 @@ class Costs:
         Stacks that have one width in the format lose their halves together, as alone they save nothing there.
         """
         halves, gone = dict[str, Encoder](), dict[str, int]()
-        kinds = {kind: group for group in of_one_width(self.request.format, self.whole.came_with) for kind in group}
+        kinds = {kind: group for group in self.one_width for kind in group}
         for group in dict.fromkeys(kinds.get(kind, (kind,)) for kind in self.request.kinds):
             sizes = {
                 kind: [output_of(part)[1] for place, part in self.parts.items() if place[0] == kind] for kind in group

@@ -11,7 +11,6 @@ from heads.base.names import AUTO, CHRF, DEFAULT_TOKENISER, METRIC_NAMES, UNPRUN
 from heads.base.runs import Run
 from heads.base.targets import CONTROL, Target
 from heads.explore.page import page
-from heads.interop.families import of_one_width
 from heads.model.encoder import Encoder
 from heads.model.folder import load_model
 from heads.model.shape import ModelShape
@@ -56,13 +55,12 @@ def report_lines(pruning: Shrinking, shrunk: Shrunk, weights: int) -> Iterator[s
         f"{left} are left. On {sentences} held-out sentences, by {against}, it has {lost.pruned:.1f}, and "
         f"{lost.control:.1f} {same}: {lost.change:+.2f} (95 % interval {lost.low:+.2f} to {lost.high:+.2f})."
     )
-    form = pruning.request.format
-    if zeros := units_of_zeros(model.shape, of_one_width(form, whole.came_with)):
-        yield (
-            f"Its feed-forward layers differ in width, and those of the format {form} do not: {zeros:,} "
-            "of their units are zeros there, which take room and time."
-        )
     costs = pruning.costs
+    if zeros := units_of_zeros(model.shape, costs.one_width):
+        yield (
+            f"Its feed-forward layers differ in width, and those of the format {pruning.request.format} do not: "
+            f"{zeros:,} of their units are zeros there, which take room and time."
+        )
     if whole is not costs.original:
         yield vocabulary_line(whole, pruning.texts)
     whole_size = costs.original_bytes / MEGABYTE

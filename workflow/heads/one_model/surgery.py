@@ -15,7 +15,6 @@ from heads.base.names import ATTENTIONS, FEEDFORWARDS
 from heads.base.provenance import made_by
 from heads.config.analyses import AblationSettings
 from heads.interop.bundle import Bundle
-from heads.interop.families import of_one_width
 from heads.model.encoder import Encoder
 from heads.model.folder import HEADS, WEIGHTS, save_folder
 from heads.model.head_removal import write_heads
@@ -150,8 +149,7 @@ class Surgery:
     @cached_property
     def together(self) -> list[list[Place]]:
         """Groups of feed-forward networks that have one width in the format, and equally many units now."""
-        together = of_one_width(self.request.format, self.whole.came_with)
-        groups = [[place for place in self.rungs if place[0] in stacks] for stacks in together]
+        groups = [[place for place in self.rungs if place[0] in stacks] for stacks in self.costs.one_width]
         return [group for group in groups if len({max(self.rungs[place]) for place in group}) == 1]
 
     def sizes(self) -> Iterator[str]:
