@@ -21,8 +21,11 @@ from heads.analysis import masking
 from heads.base.files import read_json, read_tsv, write_lines
 from heads.interop.opening import open_model
 from heads.one_model.answered_text import AnsweredSplits, splits_of
+from heads.one_model.measuring import Measuring
+from heads.one_model.prune_report import pruned_content
 from heads.one_model.request import PruningRequest
 from heads.one_model.shrinking import Shrinking
+from heads.one_model.text import Text
 from heads.one_model.working_folder import WorkingFolder
 from heads.translation.distilled import distinct
 
@@ -170,6 +173,24 @@ def test_an_encoder_embeds_each_held_out_text_once(place: Path, monkeypatch: pyt
     found = [pruning.loss(replace(bundle, model=model), "test") for model in others]
     assert [id(model) for model in read] == [id(model) for model in (bundle.model, *others)]
     assert [(lost.control, lost.change) for lost in found] == [(pytest.approx(100), 0)] * 2
+
+
+def test_the_page_of_several_sizes_embeds_a_text_by_the_whole_encoder_once(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made(place / "theirs", EMBEDS)
+    measuring, read = Measuring(open_model(str(place / "theirs")), Text(LINES), torch.device("cpu"), print), list[Any]()
+    measuring.references = [""] * len(LINES)
+
+    def noted(model: Any, *rest: Any, states: Any = masking.pooled_states) -> Any:
+        read.append(model)
+        return states(model, *rest)
+
+    monkeypatch.setattr(masking, "pooled_states", noted)
+    others = [deepcopy(measuring.model) for _ in range(2)]
+    found = [pruned_content(measuring, model)["cosine.json"]["cosine"] for model in others]
+    assert found == [pytest.approx(100)] * 2
+    assert sorted(map(id, read)) == sorted(map(id, (measuring.model, *others)))
 
 
 def test_what_a_head_costs_a_classifier_is_counted_by_labels(place: Path) -> None:

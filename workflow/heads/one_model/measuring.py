@@ -18,7 +18,7 @@ from heads.analysis.confidence import confidence
 from heads.analysis.cross_attention_roles import roles_of_cross_attention
 from heads.analysis.importance import importance_rows
 from heads.analysis.lrp.rows import generated, relevance_rows
-from heads.analysis.masking import EncodedText, evaluation_of
+from heads.analysis.masking import EncodedText, evaluation_of, vectors
 from heads.analysis.metrics import Answers, Metric
 from heads.analysis.role_trees import Treebank, read_treebank, roles_on_trees
 from heads.analysis.roles import frequency_ranks
@@ -117,6 +117,11 @@ class Measuring:
         """The text with its references, or with the model's own outputs."""
         answers = tokens_of(self.references, self.target)
         return measured_pairs(self.tokens, answers, labelled=self.model.shape.encoder_only)
+
+    @cached_property
+    def vectors(self) -> Answers:
+        """The vectors of the text, of a model that embeds sentences."""
+        return vectors(self.model, self.tokens, self.device)
 
     def batches(self, tokens: int, most: int | None = None) -> Iterator[Batch]:
         """Batches of sentences of similar length."""

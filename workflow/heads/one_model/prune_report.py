@@ -103,16 +103,16 @@ def pruned_page(pruning: Shrinking, tried: Mapping[int, Path], name: str) -> str
         pruning.report(f"answers of the model: {target}")
         if closing:
             runs.append((name, Run("gates", request.scope, shown, 1), RunContent({}, folder.with_gates(target))))
-        answers = _answers(measuring, load_model(pruned))
+        answers = pruned_content(measuring, load_model(pruned))
         runs.append((name, Run("pruned", request.scope, shown, 1), RunContent(answers, pruned)))
     return page(content_of(name, measured, runs, ON_PAGE if closing else PARTS_OF_HEADS))
 
 
-def _answers(measured: Measuring, pruned: Encoder) -> dict[str, Any]:
+def pruned_content(measured: Measuring, pruned: Encoder) -> dict[str, Any]:
     """A pruned model's score against the unpruned model's answers, and its attention maps, by name of the file."""
     model, tokens, device, cosine = pruned.to(measured.device), measured.tokens, measured.device, 100.0
     if model.shape.embeds:
-        cosine, _ = cosine_values(vectors(model, tokens, device), vectors(measured.model, tokens, device))
+        cosine, _ = cosine_values(vectors(model, tokens, device), measured.vectors)
     answers, references = answered_by(model, tokens, measured.target, device), measured.references
     how = (cosine, measured.tokeniser, measured.text.metric)
     metric, score = score_of_answers(model.shape, answers, references, *how)
