@@ -7,7 +7,6 @@ quantised models, are refused then; what a model has besides is not read.
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -41,6 +40,8 @@ class Place:
     """Where a weight is."""
 
     path: Path
+    file: Any
+    """The same, opened once for all of its weights."""
     name: str
     """Its name in the file."""
     kind: str
@@ -58,12 +59,12 @@ class SavedWeights(Mapping[str, Tensor]):
         self.places: dict[str, Place] = {}
         self.read: dict[str, Tensor] = {}
         for path in _files(folder, saved_by):
-            with _opened(path) as stream:
-                for name in stream.keys():  # noqa: SIM118 - no mapping
-                    plain = ".".join(part for part in name.split(".") if part not in WRAPPERS)
-                    if any(part.startswith(ADDED) for part in plain.split(".")):
-                        raise UserError(f"{path} has {name}, which is of an adapter: {MERGE}.")
-                    self.places[named(plain)] = Place(path, name, stream.get_slice(name).get_dtype())
+            file = _opened(path)
+            for name in file.keys():  # noqa: SIM118 - no mapping
+                plain = ".".join(part for part in name.split(".") if part not in WRAPPERS)
+                if any(part.startswith(ADDED) for part in plain.split(".")):
+                    raise UserError(f"{path} has {name}, which is of an adapter: {MERGE}.")
+                self.places[named(plain)] = Place(path, file, name, file.get_slice(name).get_dtype())
 
     def __getitem__(self, name: str) -> Tensor:
         """The weight in float32. Raises UserError if its numbers are not finite or only stand for a weight."""
@@ -71,8 +72,7 @@ class SavedWeights(Mapping[str, Tensor]):
             place = self.places[name]
             if place.kind not in FLOATS:
                 raise UserError(_quantised(place))
-            with _opened(place.path) as stream:
-                weight: Tensor = stream.get_tensor(place.name).float()
+            weight: Tensor = place.file.get_tensor(place.name).float()
             if not bool(weight.isfinite().all()):
                 raise UserError(
                     f"{place.path}: {place.name} holds numbers that are not finite, or too large for float32: copy "
@@ -149,13 +149,11 @@ def _files(folder: Path, saved_by: str) -> Sequence[Path]:
     raise UserError(f"{folder} has no {hub.WEIGHTS}: {way_to(folder, hub.WEIGHTS)}.")
 
 
-@contextmanager
-def _opened(path: Path) -> Iterator[Any]:
+def _opened(path: Path) -> Any:
     """A file of weights. Raises UserError if it is missing or damaged, or a pointer."""
     try:
         refuse_pointers([path])
-        with safe_open(path, framework="pt") as stream:
-            yield stream
+        return safe_open(path, framework="pt")
     except (SafetensorError, OSError) as error:
         way = "copy it again" if path.exists() else way_to(path.parent, path.name)
         raise UserError(f"{path} is missing or damaged ({error}): {way}.") from None
