@@ -37,7 +37,7 @@ def write_firefox(model: Transformer, came_with: Path | None, folder: Path, *, p
     origin = origin_of(model.shape, came_with)
     units = model.shape.units("enc_ffn")[0]
     file = origin.file.with_tensors(tensors_of(model, origin)).with_option(FEEDFORWARD, units)
-    for path in model_files(origin.parts.model):
+    for path in model_files(origin.parts):
         if path != origin.parts.model and path.name != ABOUT:
             shutil.copyfile(path, folder / path.name)
     write(folder / (PLAIN if plain else origin.parts.model.name), file)

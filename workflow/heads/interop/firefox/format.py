@@ -25,4 +25,9 @@ def heads_of(place: Path) -> Heads:
     return {kind: (count, shape.heads) for kind, count in layers.items()}
 
 
-FIREFOX = Format("firefox", TRANSLATION, lambda place, _: is_marian(place), model_files, heads_of, not_there)
+def files_of(place: Path) -> list[Path]:
+    """All files that an import reads."""
+    return model_files(find_parts(place))
+
+
+FIREFOX = Format("firefox", TRANSLATION, lambda place, _: is_marian(place), files_of, heads_of, not_there)

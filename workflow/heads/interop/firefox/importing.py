@@ -222,7 +222,7 @@ def vocabularies_of(folder: FirefoxFolder, prefix: str = "") -> Vocabularies:
     for side, ours, path in zip(SIDES, folder.numberings, folder.parts.vocabularies, strict=True):
         model = renumbered(path.read_bytes(), ours.names, path)
         found.append(Stored(model, {ROWS: len(ours.rows), PREFIX: first * (side == SIDES[0])}))
-    files = model_files(folder.parts.model)
+    files = model_files(folder.parts)
     # All files: an export back to Marian keeps what it does not change as it was.
     about = {"prefix": prefix, **searched_by_marian(folder.parts.model)}
     source, target = found

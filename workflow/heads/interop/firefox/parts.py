@@ -33,6 +33,9 @@ SHORTLISTS = "lex*.bin"
 SOURCES, TARGETS = ("src", "source"), ("trg", "tgt", "target")
 """Beginnings of the names of separate source and target vocabularies."""
 
+Settings = Sequence[Mapping[str, Any]]
+"""What the settings in a folder say."""
+
 
 @dataclass(frozen=True, slots=True)
 class MarianParts:
@@ -63,13 +66,13 @@ def find_parts(place: Path) -> MarianParts:
     refuse_pointers(path for path in sorted(folder.glob("*")) if path.suffix in (*MODELS, SEGMENTER, ".yml"))
     if not place.is_dir() and not _is_model(place):
         raise UserError(f"{place} is not a Marian model: give its .bin or .npz, or the folder with it.")
-    model, numbers = _model(folder) if place.is_dir() else place, _numbers(folder)
-    return MarianParts(model, _vocabularies(folder, numbers), _shortlist(folder), numbers)
+    settings = [content for _, content in _settings(folder)]
+    model, numbers = _model(folder, settings) if place.is_dir() else place, _numbers(folder, settings)
+    return MarianParts(model, _vocabularies(folder, settings, numbers), _shortlist(folder, settings), numbers)
 
 
-def model_files(place: Path) -> list[Path]:
+def model_files(parts: MarianParts) -> list[Path]:
     """The model file, vocabularies, shortlist, licences, scripts, and all YAML and JSON files, even of one engine."""
-    parts = find_parts(place)
     folder = parts.model.parent
     shortlist = [parts.shortlist] if parts.shortlist else []
     described = sorted([*folder.glob("*.yml"), *folder.glob("*.json"), *folder.glob("*.sh")])
@@ -114,9 +117,9 @@ def _named(folder: Path, names: object) -> list[Path]:
     return [folder / name for name in named if (folder / name).is_file()]
 
 
-def _listed(folder: Path, key: str) -> list[list[Path]]:
+def _listed(folder: Path, settings: Settings, key: str) -> list[list[Path]]:
     """Files of the folder that its settings list under a key."""
-    return [_named(folder, content.get(key)) for _, content in _settings(folder)]
+    return [_named(folder, content.get(key)) for content in settings]
 
 
 def decoding_of(model: Path) -> tuple[Path, Mapping[str, Any]]:
@@ -126,9 +129,9 @@ def decoding_of(model: Path) -> tuple[Path, Mapping[str, Any]]:
     return own[0] if own else found[0] if len(found) == 1 else (model, {})
 
 
-def _model(folder: Path) -> Path:
+def _model(folder: Path, settings: Settings) -> Path:
     """The only model of a folder, or the only one that settings name. Raises UserError if there is not just one."""
-    named = {path for paths in _listed(folder, "models") for path in paths if _is_model(path)}
+    named = {path for paths in _listed(folder, settings, "models") for path in paths if _is_model(path)}
     found = sorted(named) or _models(folder)
     if len(found) > 1:
         raise UserError(f"{folder} has several models, {_names(found)}: give the path of one.")
@@ -137,12 +140,12 @@ def _model(folder: Path) -> Path:
     return found[0]
 
 
-def _numbers(folder: Path) -> tuple[Path, Path] | None:
+def _numbers(folder: Path, settings: Settings) -> tuple[Path, Path] | None:
     """The files with the ids of source and target subwords, if there are any. Raises UserError if they are unclear."""
-    listed = [paths for paths in _listed(folder, "vocabs") if any(path.suffix in NUMBERS for path in paths)]
-    if listed:
-        return listed[0][0], listed[0][-1]
-    if any(_listed(folder, "vocabs")):
+    listed = _listed(folder, settings, "vocabs")
+    if named := [paths for paths in listed if any(path.suffix in NUMBERS for path in paths)]:
+        return named[0][0], named[0][-1]
+    if any(listed):
         return None
     found = sorted(path for end in NUMBERS for path in folder.glob(f"*{VOCAB}*{end}"))
     source, target = ([path for path in found if _of_side(path, names)] for names in (SOURCES, TARGETS))
@@ -157,12 +160,13 @@ def _of_side(path: Path, names: Sequence[str]) -> bool:
     return not {*names}.isdisjoint(path.name.replace("-", ".").replace("_", ".").split("."))
 
 
-def _vocabularies(folder: Path, numbers: tuple[Path, Path] | None) -> tuple[Path, Path]:
+def _vocabularies(folder: Path, settings: Settings, numbers: tuple[Path, Path] | None) -> tuple[Path, Path]:
     """SentencePiece models of source and target. Raises UserError if they are unclear or of another kind.
 
     numbers: files that settings name instead, if any.
     """
-    pairs = {(paths[0], paths[1]) for paths in _listed(folder, "vocabs") if len(paths) == 2} if not numbers else set()
+    listed = [] if numbers else _listed(folder, settings, "vocabs")
+    pairs = {(paths[0], paths[1]) for paths in listed if len(paths) == 2}
     found = sorted(folder.glob(f"*{SEGMENTER}"))
     sources, targets = ([path for path in found if path.name.startswith(start)] for start in (SOURCES, TARGETS))
     if len(pairs) != 1 and len(sources) == len(targets) == 1:
@@ -188,9 +192,9 @@ def _vocabularies(folder: Path, numbers: tuple[Path, Path] | None) -> tuple[Path
     return pair
 
 
-def _shortlist(folder: Path) -> Path | None:
+def _shortlist(folder: Path, settings: Settings) -> Path | None:
     """The only shortlist in binary form, or the only one that settings name; None if there is not just one."""
-    named = {path for paths in _listed(folder, "shortlist") for path in paths if is_shortlist(path)}
+    named = {path for paths in _listed(folder, settings, "shortlist") for path in paths if is_shortlist(path)}
     found = sorted(named) or [path for path in sorted(folder.glob("*.bin")) if is_shortlist(path)]
     packed = packed_files(folder, SHORTLISTS)
     if packed and not found:
