@@ -23,7 +23,7 @@ import torch
 
 from heads.base.files import UserError, read_lines
 from heads.base.provenance import made_by
-from heads.interop.bundle import open_translator
+from heads.interop.bundle import open_translator, saved_bundle
 from heads.interop.export import export
 from heads.interop.firefox.engine import opened
 from heads.interop.opening import import_any
@@ -98,17 +98,17 @@ def ways_of(place: Path, lines: Sequence[str]) -> Iterator[tuple[tuple[str, int]
     for left in LEFT:
         folder, many = place / f"left-{left}", left * len(load_folder(whole).encoder)
         folder_with(whole, left, folder)
-        export(folder, place / f"marian-{left}", "marian")
+        export(saved_bundle(folder), place / f"marian-{left}", "marian")
         yield (ENGINE, many), engine(place / f"marian-{left}")
         how: dict[str, Any] = {"beam": None, "length_penalty": None, "max_subwords": 200, "batch_tokens": 1 << 20}
-        translator = open_translator(folder, torch.device("cpu"), **how)
+        translator = open_translator(saved_bundle(folder), torch.device("cpu"), **how)
         for size in (1, AT_A_TIME):
             yield (f"ours, float32, shortlist, {size} at a time", many), partial(ours, translator, size)
             if left == LEFT[0]:
                 whole_vocabulary = replace(translator, shortlist=None)
                 yield (f"ours, float32, {size} at a time", many), partial(ours, whole_vocabulary, size)
         try:
-            export(folder, place / f"onnx-{left}", "onnx", sentences=lines[:3])
+            export(saved_bundle(folder), place / f"onnx-{left}", "onnx", sentences=lines[:3])
         except UserError as error:
             print(f"ONNX Runtime is left out: {error}", file=sys.stderr)
             continue

@@ -22,7 +22,7 @@ from firefox_search import AT_A_TIME, Way, engine, onnx, ours, timed
 
 from heads.base.files import read_lines
 from heads.base.packaged import place_of
-from heads.interop.bundle import open_translator
+from heads.interop.bundle import open_translator, saved_bundle
 from heads.interop.export import export
 from heads.interop.opening import import_any
 from heads.one_model.costs import weights_in
@@ -43,12 +43,12 @@ def ways_of(name: str, place: Path, wanted: Sequence[str]) -> Iterator[tuple[str
         yield WAYS[0], engine(theirs), weights_in(theirs) / MEGABYTE
     import_any(name, own)
     how: dict[str, Any] = {"beam": 1, "length_penalty": 0.0, "max_subwords": 200, "batch_tokens": 1 << 20}
-    translator = open_translator(own, torch.device("cpu"), **how)
+    translator = open_translator(saved_bundle(own), torch.device("cpu"), **how)
     for way, at_a_time in (("ours", 1), ("ours, in batches", AT_A_TIME)):
         if way in wanted:
             yield way, partial(ours, translator, at_a_time), weights_in(own) / MEGABYTE
     if "ONNX Runtime" in wanted:
-        export(own, place / "onnx", "onnx")
+        export(saved_bundle(own), place / "onnx", "onnx")
         yield "ONNX Runtime", onnx(place / "onnx", translator.target), weights_in(place / "onnx") / MEGABYTE
 
 

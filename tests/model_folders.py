@@ -14,7 +14,7 @@ from heads.base.files import write_json, write_text, write_tsv
 from heads.base.names import ATTENTIONS
 from heads.base.provenance import provenance
 from heads.config.trainings import BpeSettings
-from heads.interop.bundle import open_translator
+from heads.interop.bundle import open_translator, saved_bundle
 from heads.model.folder import save_folder
 from heads.model.head_removal import prune
 from heads.model.shape import ModelShape, full_heads
@@ -136,5 +136,7 @@ def output_of(words: Sequence[object], folder: Path, lines: Sequence[str] = ()) 
 def greedy(folder: Path, lines: list[str]) -> list[str]:
     """Greedy translations by the model in a folder."""
     torch.set_num_threads(1)
-    one = open_translator(folder, torch.device("cpu"), beam=1, length_penalty=0.0, batch_tokens=40, max_subwords=90)
+    one = open_translator(
+        saved_bundle(folder), torch.device("cpu"), beam=1, length_penalty=0.0, batch_tokens=40, max_subwords=90
+    )
     return [line for block in translated(lines, one, block_lines=50, report=print) for line in block]

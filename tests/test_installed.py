@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from checkouts import ROOT
+from heads.interop.bundle import saved_bundle
 from heads.interop.export import export
 from heads.model.shape import shape_of
 from model_folders import SOURCE, write_experiment
@@ -57,7 +58,7 @@ def test_everything_that_the_package_needs_is_installed_with_it(installed: Path)
 
 def test_an_exported_model_translates_by_the_installed_command(installed: Path, tmp_path: Path) -> None:
     experiment = write_experiment(tmp_path / "tiny")
-    export(experiment.pruned, tmp_path / "mine")
+    export(saved_bundle(experiment.pruned), tmp_path / "mine")
     text = "".join(f"{line}\n" for line in SOURCE)
     flags = ["translate", str(tmp_path / "mine"), "--device", "cpu"]
     here = run(ROOT / "workflow", [sys.executable, "-m", "heads", *flags], text)
@@ -89,7 +90,7 @@ def test_so_is_one_that_only_one_way_to_choose_heads_needs(installed: Path) -> N
 
 
 def test_a_model_is_inspected_by_the_installed_command(installed: Path, tmp_path: Path) -> None:
-    export(write_experiment(tmp_path / "tiny").baseline, tmp_path / "mine")
+    export(saved_bundle(write_experiment(tmp_path / "tiny").baseline), tmp_path / "mine")
     (tmp_path / "text").write_text("".join(f"{line}\n" for line in SOURCE), encoding="utf-8")
     flags = [str(tmp_path / "mine"), str(tmp_path / "text"), "-o", str(tmp_path / "heads.html"), "--masked", "2"]
     done = run(installed, [*WITH_TRAINING, "inspect", *flags, "--device", "cpu"])
@@ -99,7 +100,7 @@ def test_a_model_is_inspected_by_the_installed_command(installed: Path, tmp_path
 
 
 def test_a_model_is_pruned_by_the_installed_command(installed: Path, tmp_path: Path) -> None:
-    export(write_experiment(tmp_path / "tiny").baseline, tmp_path / "mine")
+    export(saved_bundle(write_experiment(tmp_path / "tiny").baseline), tmp_path / "mine")
     words = " ".join(SOURCE).split()
     lines = [f"{one} {other} {line}\n" for line in SOURCE for one in words[:5] for other in words[5:10]]
     (tmp_path / "text").write_text("".join(lines), encoding="utf-8")

@@ -17,6 +17,7 @@ import torch
 
 from heads.__main__ import main
 from heads.base.files import write_text
+from heads.interop.bundle import saved_bundle
 from heads.interop.export import export
 from heads.model.folder import load_folder
 from heads.text.special_ids import EOS
@@ -246,7 +247,7 @@ def test_who_stops_it_from_the_keyboard_sees_no_traceback(
 def test_an_exported_model_with_a_damaged_score_asks_for_the_search(
     experiment: Experiment, command: Command, tmp_path: Path, score: str
 ) -> None:
-    export(experiment.pruned, tmp_path / "mine")
+    export(saved_bundle(experiment.pruned), tmp_path / "mine")
     write_text(tmp_path / "mine/bleu.json", score)
     status, out, said = command(b"the cat\n", tmp_path / "mine")
     assert (status, out, said.count("\n")) == (1, [], 1)

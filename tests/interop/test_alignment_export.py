@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from heads.__main__ import main
 from heads.analysis.alignment_heads import ALIGNMENT_COLUMNS
 from heads.base.files import UserError, read_json, write_tsv
+from heads.interop.bundle import saved_bundle
 from heads.interop.export import export
 from heads.interop.to_ctranslate2 import aligning_heads
 from heads.model.attention import Trace
@@ -81,7 +82,7 @@ def test_the_config_lists_heads_that_align_by_their_places_and_the_attention_is_
 
 def test_where_no_head_aligns_the_one_that_errs_least_is_taken(experiment: Experiment, tmp_path: Path) -> None:
     rows = table(tmp_path / "rows.tsv", RATES, below=0.05)
-    export(experiment.pruned, tmp_path / "out", "ctranslate2", alignment=rows)
+    export(saved_bundle(experiment.pruned), tmp_path / "out", "ctranslate2", alignment=rows)
     assert read_json(tmp_path / "out/config.json")["alignment_heads"] == [[1, 0]]
     expected = ours(load_folder(experiment.pruned), experiment)[1, 2]
     np.testing.assert_allclose(theirs(tmp_path / "out", experiment)[:, : expected.shape[1]], expected, atol=1e-5)
@@ -91,12 +92,12 @@ def test_the_rows_in_the_folder_of_the_run_are_taken_and_without_any_nothing_is_
     experiment: Experiment, tmp_path: Path
 ) -> None:
     rows = experiment.pruned / "alignment_heads.tsv"
-    export(experiment.pruned, tmp_path / "without", "ctranslate2")
+    export(saved_bundle(experiment.pruned), tmp_path / "without", "ctranslate2")
     assert "alignment_heads" not in read_json(tmp_path / "without/config.json")
     assert "alignment_heads" not in (tmp_path / "without/README.md").read_text(encoding="utf-8")
     table(rows, {**RATES, (1, 2): 0.9})
     try:
-        export(experiment.pruned, tmp_path / "with", "ctranslate2")
+        export(saved_bundle(experiment.pruned), tmp_path / "with", "ctranslate2")
     finally:
         rows.unlink()
     assert read_json(tmp_path / "with/config.json")["alignment_heads"] == [[0, 0], [1, 1]]
@@ -115,5 +116,5 @@ def test_rows_of_another_model_or_no_rows_at_all_are_refused(experiment: Experim
     with pytest.raises(UserError, match=r"rows\.tsv is not a table of alignment heads"):
         aligning_heads(tmp_path / "rows.tsv", shape)
     with pytest.raises(UserError, match=r"nothing\.tsv is missing"):
-        export(experiment.pruned, tmp_path / "out", "ctranslate2", alignment=tmp_path / "nothing.tsv")
+        export(saved_bundle(experiment.pruned), tmp_path / "out", "ctranslate2", alignment=tmp_path / "nothing.tsv")
     assert not (tmp_path / "out").exists()

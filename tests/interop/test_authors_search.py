@@ -16,7 +16,7 @@ from fairseq_models import LANGUAGES, save_folder
 from heads.__main__ import main
 from heads.base.files import UserError, read_json
 from heads.interop.authors_search import SAMPLING, SEARCH, STEERING
-from heads.interop.bundle import open_translator
+from heads.interop.bundle import open_translator, saved_bundle
 from heads.interop.families import FAMILIES
 from heads.interop.family import ImportOptions
 from heads.interop.firefox.file import write
@@ -177,7 +177,7 @@ def test_a_model_of_marian_is_searched_as_its_settings_say(tmp_path: Path, capfd
     import_any(str(tmp_path / "marian"), tmp_path / "ours")
     assert capfd.readouterr().err == ""
     how: dict[str, Any] = {"batch_tokens": 100, "max_subwords": 50}
-    known = open_translator(tmp_path / "ours", torch.device("cpu"), beam=None, length_penalty=None, **how)
+    known = open_translator(saved_bundle(tmp_path / "ours"), torch.device("cpu"), beam=None, length_penalty=None, **how)
     found = (known.beam, known.length_penalty, known.length_offset, known.early_stopping)
     assert found == (3, 0.6, 0, True)
     student(tmp_path / "marian", beam_size=12, normalize=True, word_penalty=-0.3, allow_unk=True)

@@ -21,6 +21,7 @@ from fairseq_models import (
     save_subwords,
 )
 from heads.base.files import UserError
+from heads.interop.bundle import saved_bundle
 from heads.interop.downloads import fetched
 from heads.interop.export import export
 from heads.interop.opening import import_any
@@ -185,7 +186,7 @@ def test_a_marian_with_a_tokeniser_of_its_own_is_read_if_its_texts_end_as_marian
         expected = [[*tokeniser.convert_tokens_to_ids(begins), *ids] for ids in tokeniser([*lines()])["input_ids"]]
         assert [in_their_ids(rows, [*ids, EOS]) for ids in vocabulary.encode(lines())] == expected
     with pytest.raises(UserError, match=r"Marian cuts texts with SentencePiece, but this model's tokenizer\.json does"):
-        export(tmp_path / "ours", tmp_path / "back", "huggingface")
+        export(saved_bundle(tmp_path / "ours"), tmp_path / "back", "huggingface")
     with pytest.raises(UserError, match="give one as the prefix, such as >>deu<<"):
         import_any(str(tmp_path / "theirs"), tmp_path / "none")
     for number, around in enumerate(("<s> $A </s>", "$A")):

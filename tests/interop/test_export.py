@@ -11,6 +11,7 @@ import torch
 import heads.interop.export
 from heads.__main__ import main
 from heads.base.files import UserError, read_json, write_json, write_text
+from heads.interop.bundle import saved_bundle
 from heads.interop.export import export
 from heads.model.folder import load_folder
 from heads.translation.model_folder import load_vocabularies, search_of
@@ -58,7 +59,7 @@ def test_an_export_translates_the_same_when_everything_else_is_gone(experiment: 
 def test_nothing_of_an_export_is_unpickled(
     experiment: Experiment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    export(experiment.pruned, tmp_path / "out")
+    export(saved_bundle(experiment.pruned), tmp_path / "out")
 
     def refuse(*arguments: Any, **keywords: Any) -> None:
         raise AssertionError("something was unpickled")
@@ -71,7 +72,7 @@ def test_nothing_of_an_export_is_unpickled(
 def test_the_page_counts_the_heads_left_and_names_score_origin_and_command(
     experiment: Experiment, tmp_path: Path
 ) -> None:
-    export(experiment.pruned, tmp_path / "out")
+    export(saved_bundle(experiment.pruned), tmp_path / "out")
     page = (tmp_path / "out" / "README.md").read_text(encoding="utf-8")
     for line in (
         "# tiny/pruned/all/lam-0.2/seed-1",
@@ -90,13 +91,13 @@ def test_the_page_calls_a_score_fidelity_where_a_model_wrote_the_targets(
 ) -> None:
     score = experiment.pruned / "bleu.json"
     write_json(score, {**read_json(score), "against": "unpruned model"})
-    export(experiment.pruned, tmp_path / "out")
+    export(saved_bundle(experiment.pruned), tmp_path / "out")
     page = (tmp_path / "out" / "README.md").read_text(encoding="utf-8")
     assert "\nBLEU (fidelity) 12.35 on 7" in page and "were written by the unpruned model, not" in page
 
 
 def test_the_facts_about_a_model_travel_with_it(experiment: Experiment, tmp_path: Path) -> None:
-    export(experiment.pruned, tmp_path / "out")
+    export(saved_bundle(experiment.pruned), tmp_path / "out")
     before, after = (read_json(folder / "model.json") for folder in (experiment.pruned, tmp_path / "out"))
     assert after == {**before, "experiment": "tiny", "run": "pruned/all/lam-0.2/seed-1"}
 
@@ -104,7 +105,7 @@ def test_the_facts_about_a_model_travel_with_it(experiment: Experiment, tmp_path
 def test_a_model_with_gates_is_exported_without_its_closed_heads_and_as_not_scored(
     experiment: Experiment, tmp_path: Path
 ) -> None:
-    export(experiment.gates, tmp_path / "out")
+    export(saved_bundle(experiment.gates), tmp_path / "out")
     expected = read_json(experiment.pruned / "model.json")["shape"]
     assert read_json(tmp_path / "out" / "model.json")["shape"] == expected
     assert {path.name for path in (tmp_path / "out").iterdir()} == FILES - {"bleu.json"}
@@ -121,16 +122,16 @@ def test_an_export_that_fails_leaves_nothing_behind(
 
     monkeypatch.setattr(heads.interop.export, "write_text", fail)
     with pytest.raises(OSError, match="disk full"):
-        export(experiment.pruned, tmp_path / "there" / "out")
+        export(saved_bundle(experiment.pruned), tmp_path / "there" / "out")
     assert list((tmp_path / "there").iterdir()) == []
 
 
 def test_only_a_run_of_an_experiment_can_be_exported(experiment: Experiment, tmp_path: Path) -> None:
-    export(experiment.pruned, tmp_path / "out")
+    export(saved_bundle(experiment.pruned), tmp_path / "out")
     with pytest.raises(UserError, match="already an exported model"):
-        export(tmp_path / "out", tmp_path / "again")
+        export(saved_bundle(tmp_path / "out"), tmp_path / "again")
     with pytest.raises(UserError, match=r"bpe has no model\.safetensors"):
-        export(experiment.bpe, tmp_path / "again")
+        export(saved_bundle(experiment.bpe), tmp_path / "again")
     assert not (tmp_path / "again").exists()
 
 
@@ -164,18 +165,18 @@ def test_a_folder_that_is_there_or_can_not_be_made_is_one_sentence(
     write_text(tmp_path / "file", "no folder\n")
     (tmp_path / "there").mkdir()
     with pytest.raises(UserError, match="there is already there" if place == "there" else "out cannot be made"):
-        export(experiment.pruned, tmp_path / place)
+        export(saved_bundle(experiment.pruned), tmp_path / place)
     assert (tmp_path / "file").read_text(encoding="utf-8") == "no folder\n" and not [*(tmp_path / "there").iterdir()]
 
 
 def test_the_folder_one_stands_in_is_there_already(experiment: Experiment, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(experiment.pruned)
     with pytest.raises(UserError, match=r"^\. is already there: delete it"):
-        export(experiment.baseline, Path())
+        export(saved_bundle(experiment.baseline), Path())
 
 
 def test_a_damaged_score_is_named_and_not_exported(experiment: Experiment, tmp_path: Path) -> None:
     write_text(experiment.pruned / "bleu.json", '{"beam": 2, "length_penalty": 0.7, "bleu": "good"}')
     with pytest.raises(UserError, match=r"bleu\.json is damaged"):
-        export(experiment.pruned, tmp_path / "out")
+        export(saved_bundle(experiment.pruned), tmp_path / "out")
     assert not (tmp_path / "out").exists()

@@ -58,7 +58,9 @@ IN_ITS_LANGUAGE = TEXTS[:4]
 def written_by(folder: Path, text: tuple[str, ...]) -> tuple[list[list[int]], list[list[int]]]:
     """The ids of a text, and those that a model writes for it, greedily."""
     torch.set_num_threads(1)
-    known = open_translator(folder, torch.device("cpu"), beam=1, length_penalty=0.0, batch_tokens=40, max_subwords=90)
+    known = open_translator(
+        saved_bundle(folder), torch.device("cpu"), beam=1, length_penalty=0.0, batch_tokens=40, max_subwords=90
+    )
     found = list[list[int]]()
 
     class Noted:
@@ -77,7 +79,7 @@ def save_whole(place: Path, kind: str) -> Path:
     family, _, form = kind.partition(", ")
     theirs, ours = place / "theirs", place / "ours"
     if family == "ours":
-        export(write_experiment(place / "experiment", TEXTS, TEXTS[::-1]).baseline, ours)
+        export(saved_bundle(write_experiment(place / "experiment", TEXTS, TEXTS[::-1]).baseline), ours)
         return ours
     if family == "firefox":
         write_student(theirs, IN_ITS_LANGUAGE)
@@ -158,7 +160,7 @@ FORMS = {"ours": ("ctranslate2",), "firefox": ("marian", "npz"), "T5": ("hugging
 def test_other_formats_have_the_same_probabilities(folders: tuple[str, Path, Path], tmp_path: Path) -> None:
     kind, _, fewer = folders
     for form in FORMS.get(kind, ("huggingface",)):
-        export(fewer, tmp_path / form, form, sentences=TEXT)
+        export(saved_bundle(fewer), tmp_path / form, form, sentences=TEXT)
 
 
 def test_an_import_of_what_was_exported_has_our_ids(folders: tuple[str, Path, Path], tmp_path: Path) -> None:
@@ -166,7 +168,7 @@ def test_an_import_of_what_was_exported_has_our_ids(folders: tuple[str, Path, Pa
     if kind == "ours":
         return
     family = kind.partition(", ")[0]
-    export(fewer, tmp_path / "out", "marian" if family == "firefox" else "huggingface", sentences=TEXT)
+    export(saved_bundle(fewer), tmp_path / "out", "marian" if family == "firefox" else "huggingface", sentences=TEXT)
     spoken = LANGUAGES.get(family, ("", ""))
     import_any(str(tmp_path / "out"), tmp_path / "again", PREFIX if family in OF_T5 else "", languages=spoken)
     for side in ("source", "target"):
@@ -188,7 +190,7 @@ def test_transformers_writes_the_same_with_the_files_that_are_written(
     kind, whole, fewer = folders
     if kind not in TOKENISERS:
         return
-    export(fewer, tmp_path / "out", "huggingface", sentences=TEXT)
+    export(saved_bundle(fewer), tmp_path / "out", "huggingface", sentences=TEXT)
     spoken = dict(zip(("src_lang", "tgt_lang"), LANGUAGES.get(kind, ("", "")), strict=True))
     told = spoken if any(spoken.values()) else {}
     found = list[list[tuple[list[str], str]]]()
@@ -231,8 +233,8 @@ def test_a_classifier_answers_the_same_with_the_word_pieces_of_its_examples(tmp_
     fewer = vocabulary_of(tmp_path / "fewer/source.model")
     gone = {*all_subwords(whole)} - {*all_subwords(fewer)}
     assert gone >= {"white", "[unused0]"} and not gone & {"[MASK]", "##a", "b", "un", "##able"}
-    export_encoder(tmp_path / "fewer", tmp_path / "out", "huggingface", examples=text)
-    export_encoder(tmp_path / "fewer", tmp_path / "graph", "onnx", examples=text)
+    export_encoder(saved_bundle(tmp_path / "fewer"), tmp_path / "out", "huggingface", examples=text)
+    export_encoder(saved_bundle(tmp_path / "fewer"), tmp_path / "graph", "onnx", examples=text)
     logits = []
     for folder in (tmp_path / "theirs", tmp_path / "out"):
         model = transformers.AutoModelForSequenceClassification.from_pretrained(folder).eval()

@@ -11,7 +11,7 @@ from heads.base.files import UserError
 from heads.base.packaged import place_of
 from heads.base.provenance import made_by
 from heads.corpus.documentation import sentences
-from heads.interop.bundle import Bundle, open_translator
+from heads.interop.bundle import Bundle, open_translator, saved_bundle
 from heads.interop.export import export
 from heads.interop.firefox.file import read
 from heads.interop.formats import format_of
@@ -59,9 +59,9 @@ def english() -> list[str]:
     return [*found, *more]
 
 
-def ours(folder: Path | Bundle, lines: list[str]) -> list[str]:
+def ours(model: Bundle, lines: list[str]) -> list[str]:
     translator = open_translator(
-        folder, torch.device("cpu"), beam=None, length_penalty=None, batch_tokens=1000, max_subwords=200
+        model, torch.device("cpu"), beam=None, length_penalty=None, batch_tokens=1000, max_subwords=200
     )
     return [text for block in translated(lines, translator, block_lines=100, report=print) for text in block]
 
@@ -85,7 +85,8 @@ def imported(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.slow
 def test_the_model_translates_as_its_engine_does(imported: Path) -> None:
     lines = english()
-    assert len(lines) >= 20 and alike(ours(imported, lines), theirs(place_of("firefox/en-pt"), lines)) >= SHARE
+    found = ours(saved_bundle(imported), lines)
+    assert len(lines) >= 20 and alike(found, theirs(place_of("firefox/en-pt"), lines)) >= SHARE
 
 
 def test_it_has_the_papers_encoder_and_no_self_attention_in_its_decoder(imported: Path) -> None:
@@ -97,13 +98,13 @@ def test_it_has_the_papers_encoder_and_no_self_attention_in_its_decoder(imported
 
 
 def test_unchanged_it_goes_back_byte_for_byte(imported: Path, tmp_path: Path) -> None:
-    assert export(imported, tmp_path / "back", "marian") == 0
+    assert export(saved_bundle(imported), tmp_path / "back", "marian") == 0
     (model,) = (tmp_path / "back").glob("model.*.bin")
     assert model.read_bytes() == (place_of("firefox/en-pt") / model.name).read_bytes()
 
 
 def test_plain_numbers_are_those_of_the_model_under_marians_names(imported: Path, tmp_path: Path) -> None:
-    assert export(imported, tmp_path / "plain", "npz") == 0
+    assert export(saved_bundle(imported), tmp_path / "plain", "npz") == 0
     plain = np.load(tmp_path / "plain" / "model.npz")
     (model,) = place_of("firefox/en-pt").glob("model.*.bin")
     wanted = read(model).tensors()
@@ -113,7 +114,7 @@ def test_plain_numbers_are_those_of_the_model_under_marians_names(imported: Path
 
 @pytest.mark.slow
 def test_it_goes_to_onnx_whatever_subwords_it_is_tried_on(imported: Path, tmp_path: Path) -> None:
-    difference = export(imported, tmp_path / "onnx", "onnx")
+    difference = export(saved_bundle(imported), tmp_path / "onnx", "onnx")
     assert difference is not None and difference < 0.0005
 
 
@@ -127,15 +128,15 @@ def test_pruned_its_engine_translates_with_it_as_we_do(imported: Path, tmp_path:
     for name in ("model.safetensors", "model.json"):
         (tmp_path / name).unlink()
     save_folder(smaller, tmp_path, {"experiment": "x", "run": "y", "updates": 0, "total_updates": 0}, made_by())
-    export(tmp_path, tmp_path / "back", "marian")
+    export(saved_bundle(tmp_path), tmp_path / "back", "marian")
     (file,) = (tmp_path / "back").glob("model.*.bin")
     numbers = read(file).tensors()
     for layer, open_heads in enumerate(stays):
         rows = np.abs(numbers[f"encoder_l{layer + 1}_self_Wo"]).reshape(8, 32, 256).max((1, 2))
         assert ((rows > 0) == open_heads).all()
-    pruned = ours(tmp_path, lines)
+    pruned = ours(saved_bundle(tmp_path), lines)
     assert alike(pruned, theirs(tmp_path / "back", lines)) >= SHARE_PRUNED
-    assert pruned != ours(imported, lines)
+    assert pruned != ours(saved_bundle(imported), lines)
 
 
 def test_a_model_that_did_not_come_from_marian_is_not_written_as_one(tmp_path: Path, tiny_model: Any) -> None:

@@ -19,6 +19,7 @@ from heads.base.files import UserError, read_json, read_tsv, write_lines
 from heads.interop.bert.format import WORD_PIECES
 from heads.interop.bert.importing import labels_of, model_of_bert
 from heads.interop.bert.reading import read_bert
+from heads.interop.bundle import saved_bundle
 from heads.interop.downloads import fetched
 from heads.interop.export_encoder import export_encoder
 from heads.interop.hub import CONFIG, PICKLED, WEIGHTS
@@ -181,7 +182,7 @@ def test_a_model_goes_back_to_transformers_with_zeros_for_heads_that_were_cut_ou
         model = prune(model, {"enc_self": [[True, False], [False, True], [False, False]]})
         assert isinstance(model, Classifier)
         save_folder(model, folder, facts_of(folder), facts_of(folder)["provenance"])
-    difference = export_encoder(folder, tmp_path / "back", "huggingface", examples=EXAMPLES)
+    difference = export_encoder(saved_bundle(folder), tmp_path / "back", "huggingface", examples=EXAMPLES)
     assert difference is not None and difference < 1e-5
     back = transformers.BertForSequenceClassification.from_pretrained(tmp_path / "back").eval()
     read = transformers.AutoTokenizer.from_pretrained(tmp_path / "back")
@@ -337,7 +338,7 @@ def test_labels_may_be_any_text_of_a_line(tmp_path: Path) -> None:
     labels = Labels(tmp_path / "ours/target.model")
     assert labels.words == ["not entailment", "5 stars", "négatif/😀"]
     assert labels.named(["NOT entailment", " 5 stars", "NÉGATIF/😀 "], "x") == labels.words
-    export_encoder(tmp_path / "ours", tmp_path / "back", "huggingface", examples=EXAMPLES)
+    export_encoder(saved_bundle(tmp_path / "ours"), tmp_path / "back", "huggingface", examples=EXAMPLES)
     assert read_json(tmp_path / "back/config.json")["id2label"]["1"] == "5 stars"
     found = logits_of(load_classifier(tmp_path / "ours"), vocabulary_of(tmp_path / "ours/source.model"))
     torch.testing.assert_close(found, theirs(model, tokeniser), rtol=0, atol=1e-5)
@@ -419,7 +420,7 @@ def test_added_words_are_found_and_rows_without_a_subword_stay_unread(tmp_path: 
     assert [[vocabulary.subword(n) for n in row] for row in vocabulary.encode(lines)] == ids
     assert {"klingon", "ab+c", "[SIGN]"} <= {*ids[-2]} and ours.shape.source_subwords == len(vocabulary) == 64
     torch.testing.assert_close(logits_of(ours, vocabulary, lines), theirs(model, tokeniser, lines), rtol=0, atol=1e-5)
-    export_encoder(tmp_path / "ours", tmp_path / "back", "huggingface", examples=lines)
+    export_encoder(saved_bundle(tmp_path / "ours"), tmp_path / "back", "huggingface", examples=lines)
     back = transformers.BertForSequenceClassification.from_pretrained(tmp_path / "back").eval()
     read = transformers.AutoTokenizer.from_pretrained(tmp_path / "back")
     assert len(read) == 34 and back.config.vocab_size == 64

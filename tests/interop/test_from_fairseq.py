@@ -23,7 +23,7 @@ from fairseq_models import (
 )
 from heads.__main__ import main
 from heads.base.files import UserError
-from heads.interop.bundle import open_translator
+from heads.interop.bundle import open_translator, saved_bundle
 from heads.interop.fairseq.format import SEGMENTER
 from heads.interop.fairseq.reading import read_fairseq
 from heads.interop.opening import import_any
@@ -143,7 +143,7 @@ def test_by_two_commands_an_imported_model_translates_lines_as_transformers_does
 def test_a_long_line_is_cut_into_parts_that_all_begin_with_its_language(good: dict[str, Path], tmp_path: Path) -> None:
     import_any(str(good["mbart"]), tmp_path / "ours", languages=LANGUAGES["mbart"])
     how: dict[str, Any] = {"beam": 1, "length_penalty": 0.0, "batch_tokens": 100}
-    known = open_translator(tmp_path / "ours", torch.device("cpu"), max_subwords=9, **how)
+    known = open_translator(saved_bundle(tmp_path / "ours"), torch.device("cpu"), max_subwords=9, **how)
     (first,), [ids] = known.source.prefix, known.source.encode([" ".join(TEXTS)])
     parts = known.parts(ids)
     assert len(parts) > 5 and all(part[0] == first and 2 <= len(part) <= 10 for part in parts)

@@ -16,7 +16,7 @@ import torch
 
 from heads.__main__ import main
 from heads.base.files import UserError, read_json, write_json
-from heads.interop.bundle import open_translator
+from heads.interop.bundle import open_translator, saved_bundle
 from heads.interop.downloads import fetched
 from heads.interop.export import export
 from heads.interop.formats import format_of
@@ -100,7 +100,7 @@ def test_where_a_model_is_from_and_its_licence_go_along_into_exports(
     good: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["import", str(good), "-o", str(tmp_path / "ours")]) == 0
-    export(tmp_path / "ours", tmp_path / "faster", "ctranslate2")
+    export(saved_bundle(tmp_path / "ours"), tmp_path / "faster", "ctranslate2")
     for name in ("ours", "faster"):
         page = (tmp_path / name / "README.md").read_text(encoding="utf-8")
         for text in (
@@ -141,7 +141,7 @@ def test_an_imported_model_is_searched_as_its_authors_do_until_an_experiment_sco
     import_any(str(good), tmp_path / "ours")
     device = torch.device("cpu")
     how: dict[str, Any] = {"beam": 4, "length_penalty": 2.0, "batch_tokens": 100, "max_subwords": 50}
-    known = open_translator(tmp_path / "ours", device, **how)
+    known = open_translator(saved_bundle(tmp_path / "ours"), device, **how)
     assert (known.length_offset, known.early_stopping) == (0, False)
     ids = list(range(UNK + 1, 14))
     subwords = torch.tensor([[*ids, EOS]])
@@ -151,7 +151,7 @@ def test_an_imported_model_is_searched_as_its_authors_do_until_an_experiment_sco
         assert replace(known, early_stopping=stopping).translate([[ids]]) == known.target.decode(found)
     score = {"beam": 4, "length_penalty": 0.6, "bleu": 1.0, "split": "test", "sentences": 1, "signature": "x"}
     write_json(tmp_path / "ours/bleu.json", score)
-    known = open_translator(tmp_path / "ours", device, **how)
+    known = open_translator(saved_bundle(tmp_path / "ours"), device, **how)
     assert (known.length_offset, known.early_stopping) == (LENGTH_OFFSET, NEVER)
 
 

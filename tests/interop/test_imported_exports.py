@@ -23,6 +23,7 @@ from heads.__main__ import main
 from heads.base.files import UserError, read_json
 from heads.base.provenance import provenance
 from heads.interop.agreement import log_probabilities, pairs_of
+from heads.interop.bundle import saved_bundle
 from heads.interop.export import export
 from heads.interop.marian.exporting import write_huggingface
 from heads.interop.opening import import_any
@@ -132,7 +133,7 @@ def test_transformers_reads_it_again_with_our_probabilities_and_finds_our_transl
 
 def test_it_comes_in_again_from_there_as_it_was(imported: tuple[str, Path], tmp_path: Path) -> None:
     family, folder = imported
-    export(folder, tmp_path / "back", "huggingface")
+    export(saved_bundle(folder), tmp_path / "back", "huggingface")
     import_again(family, tmp_path / "back", tmp_path / "again")
     model, again = load_folder(folder).double(), load_folder(tmp_path / "again").double()
     for pair in pairs_of(model, load_vocabularies(folder, model)[0], ()):
@@ -146,7 +147,7 @@ def test_ctranslate2_gives_every_subword_our_probability_and_its_page_tells_how_
     imported: tuple[str, Path], tmp_path: Path
 ) -> None:
     family, folder = imported
-    export(folder, tmp_path / "fast", "ctranslate2")
+    export(saved_bundle(folder), tmp_path / "fast", "ctranslate2")
     model = load_folder(folder)
     known = load_vocabularies(folder, model)
     pairs = [*pairs_of(model, known[0], ()), *pairs_of(model, known[0], TEXTS)]
@@ -172,7 +173,7 @@ def test_graphs_give_every_subword_our_probability_and_their_script_translates_a
     imported: tuple[str, Path], tmp_path: Path
 ) -> None:
     family, folder = imported
-    export(folder, tmp_path / "graphs", "onnx")
+    export(saved_bundle(folder), tmp_path / "graphs", "onnx")
     model = load_folder(folder)
     known = load_vocabularies(folder, model)
     pairs = [*pairs_of(model, known[0], ()), *pairs_of(model, known[0], TEXTS)]
@@ -267,7 +268,7 @@ def test_a_model_that_normalises_first_is_told_where_else_to_go(experiment: Expe
     with pytest.raises(
         UserError, match="normalises before each sub-layer, but Marian after it: export it with --format"
     ):
-        export(experiment.pruned, tmp_path / "out", "huggingface")
+        export(saved_bundle(experiment.pruned), tmp_path / "out", "huggingface")
     assert not [*tmp_path.iterdir()]
     narrow = replace(post_norm(width=6).shape, width=8)
     known = experiment.vocabularies()

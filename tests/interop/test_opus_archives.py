@@ -16,6 +16,7 @@ from ctranslate2.converters.marian import load_vocab
 from heads.__main__ import main
 from heads.base.files import UserError, read_json
 from heads.interop.agreement import log_probabilities
+from heads.interop.bundle import saved_bundle
 from heads.interop.export import export
 from heads.interop.firefox.importing import read_firefox
 from heads.interop.firefox.parts import find_parts
@@ -102,8 +103,8 @@ def test_probabilities_and_greedy_translations_are_those_of_ctranslate2(
 
 def test_it_goes_back_with_the_numbers_that_it_came_with(archive: tuple[Path, str], tmp_path: Path) -> None:
     place, prefix = archive
-    assert export(place / "ours", tmp_path / "back", "marian") == 0
-    assert export(place / "ours", tmp_path / "plain", "npz") == 0
+    assert export(saved_bundle(place / "ours"), tmp_path / "back", "marian") == 0
+    assert export(saved_bundle(place / "ours"), tmp_path / "plain", "npz") == 0
     before = np.load(place / "theirs" / MODEL)
     for folder, name in (("back", MODEL), ("plain", "model.npz")):
         after = np.load(tmp_path / folder / name)

@@ -14,6 +14,7 @@ from few_heads import RECURRENT
 from heads.__main__ import main
 from heads.base.files import UserError, read_json, read_tsv, write_lines
 from heads.interop.agreement import largest_difference, log_probabilities, pairs_of
+from heads.interop.bundle import saved_bundle
 from heads.interop.export import export
 from heads.interop.marian.exporting import write_huggingface
 from heads.interop.to_ctranslate2 import agreement_of_ctranslate2, write_ctranslate2
@@ -61,7 +62,7 @@ def test_ctranslate2_knows_the_special_subwords_and_ends_the_source_itself(
     experiment: Experiment, tmp_path: Path
 ) -> None:
     out = tmp_path / "out"
-    export(experiment.pruned, out, "ctranslate2")
+    export(saved_bundle(experiment.pruned), out, "ctranslate2")
     source, target = (Vocabulary(experiment.bpe / f"{side}.model").processor for side in ("source", "target"))
     translator = ctranslate2.Translator(str(out), compute_type="float32", intra_threads=1)
     # A beam of one, since CTranslate2 divides scores by a different length.
@@ -81,8 +82,8 @@ def test_ctranslate2_knows_the_special_subwords_and_ends_the_source_itself(
 def test_whole_numbers_of_8_bits_take_less_room_and_change_probabilities(
     experiment: Experiment, tmp_path: Path
 ) -> None:
-    exact = export(experiment.baseline, tmp_path / "exact", "ctranslate2")
-    rough = export(experiment.baseline, tmp_path / "rough", "ctranslate2", quantization="int8")
+    exact = export(saved_bundle(experiment.baseline), tmp_path / "exact", "ctranslate2")
+    rough = export(saved_bundle(experiment.baseline), tmp_path / "rough", "ctranslate2", quantization="int8")
     assert exact is not None and rough is not None and exact < 1e-4 < rough
     sizes = [(tmp_path / name / "model.bin").stat().st_size for name in ("exact", "rough")]
     assert sizes[1] < sizes[0]
@@ -158,7 +159,7 @@ def test_the_script_beside_the_graphs_translates_a_text_without_this_project(
 
 def test_the_page_the_removed_heads_and_the_origin_go_along(experiment: Experiment, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    farthest = export(experiment.pruned, out, "ctranslate2", sentences=SOURCE)
+    farthest = export(saved_bundle(experiment.pruned), out, "ctranslate2", sentences=SOURCE)
     page = (out / "README.md").read_text(encoding="utf-8")
     for text in ("| encoder self-attention | 2 | 0 | 2 of 6 |", "BLEU 12.35", f"{farthest:.1e} nats", "ctranslate2"):
         assert text in page
@@ -180,7 +181,7 @@ def test_a_model_that_became_another_one_is_not_exported(
 
     monkeypatch.setattr(heads.interop.to_ctranslate2, "write_ctranslate2", spoil)
     with pytest.raises(ArithmeticError, match="differ from ours by"):
-        export(experiment.pruned, tmp_path / "there" / "out", "ctranslate2")
+        export(saved_bundle(experiment.pruned), tmp_path / "there" / "out", "ctranslate2")
     assert list((tmp_path / "there").iterdir()) == []
 
 
@@ -232,4 +233,4 @@ def test_a_library_that_is_missing_is_named_with_the_way_to_get_it(
 ) -> None:
     monkeypatch.setitem(sys.modules, library, None)
     with pytest.raises(UserError, match=f'{library} is not installed: pip install "heads\\[{form}\\]"'):
-        export(experiment.pruned, tmp_path / "out", form)
+        export(saved_bundle(experiment.pruned), tmp_path / "out", form)

@@ -19,6 +19,7 @@ from bert_models import EXAMPLES, encoded, save_bert, save_tokeniser, transforme
 from heads.__main__ import main
 from heads.base.files import UserError, read_json, read_tsv, write_json, write_lines
 from heads.interop.bert.reading import read_bert
+from heads.interop.bundle import saved_bundle
 from heads.interop.downloads import fetched
 from heads.interop.export_encoder import export_encoder
 from heads.interop.opening import import_any
@@ -119,7 +120,7 @@ def test_an_export_pools_alike_and_so_does_the_script_in_its_readme(
     facts = facts_of(folder)
     save_folder(prune(load_encoder_only(folder), OPEN), folder, facts, facts["provenance"])
     assert shape_of(folder).pooling == way
-    difference = export_encoder(folder, out := tmp_path / "out", form, examples=ALONE)
+    difference = export_encoder(saved_bundle(folder), out := tmp_path / "out", form, examples=ALONE)
     assert difference is not None and difference < 1e-6
     (code,) = re.findall(r"```python\n(.*?)```", (out / "README.md").read_text(encoding="utf-8"), re.DOTALL)
     (tmp_path / "use.py").write_text(code.replace('["A sentence.", "One that is longer."]', repr(ALONE)))
@@ -142,7 +143,7 @@ def test_sentence_transformers_reads_an_export(tmp_path: Path, way: str) -> None
     save_encoder(tmp_path / "theirs", next(told for one, told in TOLD if one == way))
     before = peer.SentenceTransformer(str(tmp_path / "theirs"), device="cpu").encode(ALONE) if way == "max" else None
     import_any(str(tmp_path / "theirs"), tmp_path / "ours")
-    export_encoder(tmp_path / "ours", tmp_path / "out", "huggingface")
+    export_encoder(saved_bundle(tmp_path / "ours"), tmp_path / "out", "huggingface")
     found = peer.SentenceTransformer(str(tmp_path / "out"), device="cpu").encode(ALONE)
     np.testing.assert_allclose(found, ours(tmp_path / "ours"), rtol=0, atol=1e-6)
     if before is not None:

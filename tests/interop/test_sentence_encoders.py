@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from bert_models import EXAMPLES, encoded, save_bert, save_tokeniser, transformers
 from heads.__main__ import main
 from heads.base.files import UserError
+from heads.interop.bundle import saved_bundle
 from heads.interop.export_encoder import export_encoder
 from heads.interop.opening import import_any
 from heads.model.encoder_only import SentenceEncoder
@@ -87,7 +88,7 @@ def test_automodel_reads_it_with_zeros_for_heads_that_were_cut_out(
 ) -> None:
     whole = ours(imported[0])
     folder = pruned(imported[0])
-    difference = export_encoder(folder, tmp_path / "back", "huggingface", examples=ALONE)
+    difference = export_encoder(saved_bundle(folder), tmp_path / "back", "huggingface", examples=ALONE)
     assert difference is not None and difference < 1e-6
     back = transformers.AutoModel.from_pretrained(tmp_path / "back", add_pooling_layer=False).eval()
     assert type(back).__name__ == "BertModel" and bool((back.encoder.layer[2].attention.self.query.weight == 0).all())
@@ -122,6 +123,6 @@ def test_the_graph_of_a_classifier_tells_its_logits(tmp_path: Path) -> None:
     save_tokeniser(tmp_path / "theirs")
     save_bert(tmp_path / "theirs")
     import_any(str(tmp_path / "theirs"), tmp_path / "ours")
-    difference = export_encoder(tmp_path / "ours", tmp_path / "out", "onnx", examples=EXAMPLES)
+    difference = export_encoder(saved_bundle(tmp_path / "ours"), tmp_path / "out", "onnx", examples=EXAMPLES)
     assert difference is not None and difference < 1e-5
     assert [one.name for one in onnx.load(tmp_path / "out/encoder.onnx").graph.output] == ["logits"]

@@ -10,7 +10,7 @@ import torch
 
 from heads.base.files import UserError
 from heads.base.provenance import made_by
-from heads.interop.bundle import open_translator
+from heads.interop.bundle import open_translator, saved_bundle
 from heads.interop.export import export
 from heads.interop.opening import import_any
 from heads.interop.t5.importing import model_of_t5
@@ -47,7 +47,7 @@ def pruned(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 @pytest.mark.parametrize("form", slow_but(("huggingface", "ctranslate2"), ("huggingface", "ctranslate2", "onnx")))
 def test_log_probabilities_are_those_of_our_model(pruned: Path, form: str, tmp_path: Path) -> None:
-    difference = export(pruned, tmp_path / "out", form, sentences=[*TEXTS, " ".join(TEXTS * 3)])
+    difference = export(saved_bundle(pruned), tmp_path / "out", form, sentences=[*TEXTS, " ".join(TEXTS * 3)])
     assert difference is not None and difference < 1e-4
     page = (tmp_path / "out/README.md").read_text(encoding="utf-8")
     assert "begins with `translate English to German: `" in page
@@ -60,10 +60,12 @@ def test_log_probabilities_are_those_of_our_model(pruned: Path, form: str, tmp_p
 
 @torch.inference_mode()
 def test_transformers_reads_what_was_written_and_writes_what_we_write(pruned: Path, tmp_path: Path) -> None:
-    export(pruned, tmp_path / "out", "huggingface", sentences=TEXTS)
+    export(saved_bundle(pruned), tmp_path / "out", "huggingface", sentences=TEXTS)
     theirs = transformers.AutoModelForSeq2SeqLM.from_pretrained(tmp_path / "out").eval()
     tokeniser = transformers.T5Tokenizer.from_pretrained(tmp_path / "out")
-    known = open_translator(pruned, torch.device("cpu"), beam=1, length_penalty=0.0, batch_tokens=100, max_subwords=200)
+    known = open_translator(
+        saved_bundle(pruned), torch.device("cpu"), beam=1, length_penalty=0.0, batch_tokens=100, max_subwords=200
+    )
     ours = next(iter(translated(TEXTS, known, block_lines=50, report=print)))
     for line, text in zip(ours, TEXTS, strict=True):
         told = tokeniser(f"{PREFIX}{text}", return_tensors="pt")
@@ -80,7 +82,7 @@ def test_an_export_of_the_whole_model_is_the_folder_that_it_came_from(tmp_path: 
     for name in NAMES:
         save_t5(tmp_path / name / "theirs", name)
         import_any(str(tmp_path / name / "theirs"), tmp_path / name / "ours")
-        export(tmp_path / name / "ours", tmp_path / name / "out", "huggingface", sentences=TEXTS)
+        export(saved_bundle(tmp_path / name / "ours"), tmp_path / name / "out", "huggingface", sentences=TEXTS)
         before, after = (read_t5(tmp_path / name / place).tensors for place in ("theirs", "out"))
         assert {*before} == {*after}
         for key, value in before.items():
@@ -92,11 +94,11 @@ def test_an_export_of_the_whole_model_is_the_folder_that_it_came_from(tmp_path: 
 def test_a_whole_model_is_written_to_onnx_too(tmp_path: Path) -> None:
     save_t5(tmp_path / "theirs", "T5", num_layers=1, num_decoder_layers=1, d_kv=4, ending=2.0)
     import_any(str(tmp_path / "theirs"), tmp_path / "ours")
-    difference = export(tmp_path / "ours", tmp_path / "out", "onnx", sentences=TEXTS)
+    difference = export(saved_bundle(tmp_path / "ours"), tmp_path / "out", "onnx", sentences=TEXTS)
     assert difference is not None and difference < 1e-4
 
 
 def test_marians_own_format_is_refused(pruned: Path, tmp_path: Path) -> None:
     with pytest.raises(UserError):
-        export(pruned, tmp_path / "out", "npz", sentences=TEXTS)
+        export(saved_bundle(pruned), tmp_path / "out", "npz", sentences=TEXTS)
     assert not (tmp_path / "out").exists()

@@ -13,6 +13,7 @@ from heads.__main__ import main
 from heads.analysis.ablation import gates_without
 from heads.base.files import read_lines, read_tsv, write_lines
 from heads.base.names import ATTENTIONS
+from heads.interop.bundle import saved_bundle
 from heads.interop.export import export
 from heads.model.folder import load_folder, save_folder
 from heads.model.head_removal import prune
@@ -38,7 +39,7 @@ def experiment(tmp_path_factory: pytest.TempPathFactory) -> Experiment:
 def inspected(experiment: Experiment, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The page of an exported model, with its own translations as references."""
     place = tmp_path_factory.mktemp("inspected")
-    export(experiment.baseline, place / "model")
+    export(saved_bundle(experiment.baseline), place / "model")
     write_lines(place / "text.en", TEXT)
     page = place / "heads.html"
     assert main(["inspect", *map(str, (place / "model", place / "text.en", "-o", page)), "--masked", "6"]) == 0

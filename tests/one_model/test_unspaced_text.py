@@ -12,6 +12,7 @@ from explored_page import data_of
 from heads.__main__ import main
 from heads.analysis.ablation import gates_without
 from heads.base.files import UserError, write_lines
+from heads.interop.bundle import saved_bundle
 from heads.interop.export import export
 from heads.model.folder import load_folder
 from heads.one_model.answered_text import splits_of
@@ -68,7 +69,7 @@ def test_heads_are_measured_and_shown_and_what_they_cost_is_by_the_tokeniser_for
 def test_a_model_is_pruned_on_chinese_text_and_told_by_which_bleu(
     experiment: Experiment, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    export(experiment.baseline, tmp_path / "model")
+    export(saved_bundle(experiment.baseline), tmp_path / "model")
     write_lines(tmp_path / "text.zh", LINES)
     words = ["prune", *map(str, (tmp_path / "model", tmp_path / "text.zh", "-o", tmp_path / "small"))]
     assert main([*words, "--keep", "12", "--by", "gates", "--updates", "4", "--device", "cpu"]) == 0

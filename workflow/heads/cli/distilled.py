@@ -9,7 +9,7 @@ from heads.cli._flags import MAYBE, Machine, MaybePath, OutFile
 from heads.config.corpus_parts import FileSpec
 from heads.corpus.documentation import documentation
 from heads.corpus.pairs import read_text
-from heads.interop.bundle import open_translator
+from heads.interop.bundle import open_translator, saved_bundle
 from heads.training.devices import label_of, pick
 from heads.translation.distilled import drawn, write_distilled
 
@@ -29,7 +29,9 @@ def run(
     file = FileSpec(path=text, member=member)
     lines = read_text(file, Path()) if text else documentation()
     device = pick(machine.device, machine.threads)
-    translator = open_translator(model, device, beam=1, length_penalty=0.0, batch_tokens=3000, max_subwords=200)
+    translator = open_translator(
+        saved_bundle(model), device, beam=1, length_penalty=0.0, batch_tokens=3000, max_subwords=200
+    )
     sources = drawn(lines, sentences, after, translator.source)
     report = partial(print, file=sys.stderr, flush=True)
     write_distilled(sources, translator, source, target, report)

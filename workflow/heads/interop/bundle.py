@@ -142,13 +142,8 @@ def saved_bundle(folder: Path) -> Bundle:
     return Bundle(folder, model, source, target, facts_of(folder), came_with, family, run=run)
 
 
-def as_bundle(model: Bundle | Path) -> Bundle:
-    """A model, or the one of a run's or an exported folder, see `saved_bundle`."""
-    return model if isinstance(model, Bundle) else saved_bundle(model)
-
-
 def open_translator(
-    bundle: Bundle | Path,
+    bundle: Bundle,
     device: torch.device,
     *,
     beam: int | None,
@@ -156,11 +151,10 @@ def open_translator(
     batch_tokens: int,
     max_subwords: int,
 ) -> Translator:
-    """The Translator of a model, or of a folder's, on a device.
+    """The Translator of a model, on a device.
 
     Search settings that are None are those it was scored with. Raises UserError as `Bundle.translates` does.
     """
-    bundle = as_bundle(bundle)
     model, (source, target) = bundle.translates()
     offset, stopping = bundle.offset_and_stopping
     if beam is None or length_penalty is None:

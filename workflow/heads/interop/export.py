@@ -9,7 +9,7 @@ from heads.base.files import UserError, write_json, write_text
 from heads.base.names import QUANTIZATIONS
 from heads.base.outputs import new_folder
 from heads.interop.agreement import pairs_of, rounding_of
-from heads.interop.bundle import Bundle, as_bundle
+from heads.interop.bundle import Bundle
 from heads.interop.export_page import ALIGNMENT_USE, NAMELESS_USE, page, searched_with, use_of
 from heads.interop.families import EXPORT_FORMATS, OURS, export_format
 from heads.interop.family import ExportFormat, Translation
@@ -24,7 +24,7 @@ FORMATS = (OURS, *EXPORT_FORMATS)
 
 
 def export(
-    model: Bundle | Path,
+    bundle: Bundle,
     out: Path,
     form: str = OURS,
     *,
@@ -32,14 +32,13 @@ def export(
     quantization: str = QUANTIZATIONS[0],
     alignment: Path | None = None,
 ) -> float | None:
-    """Export a translator, or that of a run's folder, with everything needed to translate, to the new folder `out`.
+    """Export a translator, with everything needed to translate, to the new folder `out`.
 
     Other formats are compared with our own model on `sentences`, or on random subwords if there are none; returns the
     largest difference of a log-probability in nats. CTranslate2 gets the alignment heads from the table `alignment` or
-    from the one in the model's folder, if any. Raises UserError if a folder is not a run of an experiment, if `out`
-    already exists, or as `refuse_translator` does.
+    from the one in the model's folder, if any. Raises UserError if `out` already exists, or as `refuse_translator`
+    does.
     """
-    bundle = as_bundle(model)
     translator, vocabularies = bundle.translates()
     refuse_translator(bundle, form)
     refuse_copy(bundle, form)

@@ -15,7 +15,7 @@ from heads.interop.bert.exporting import (
     write_bert,
     write_tokenizer,
 )
-from heads.interop.bundle import Bundle, as_bundle
+from heads.interop.bundle import Bundle
 from heads.interop.export import export, names_of, refuse_copy, refuse_translator
 from heads.interop.export_page import head_table
 from heads.interop.families import OURS
@@ -82,14 +82,13 @@ print(session.run(None, {{"source": ids, "source_mask": ids > 0}})[0])
 Pruned heads are removed from its matrices."""
 
 
-def export_encoder(model: Bundle | Path, out: Path, form: str = OURS, *, examples: Sequence[str] = ()) -> float | None:
-    """Export an encoder, or that of a run's folder, with everything needed to use it, to the new folder `out`.
+def export_encoder(bundle: Bundle, out: Path, form: str = OURS, *, examples: Sequence[str] = ()) -> float | None:
+    """Export an encoder, with everything needed to use it, to the new folder `out`.
 
     examples: lines of one sentence, or of two separated by a tab, on which other formats are compared with our own
     model; by default, random subwords. Returns the largest difference of a log-probability in nats, or of a vector
     component. Raises UserError if `out` already exists, or as `refuse_encoder` does.
     """
-    bundle = as_bundle(model)
     encoder, labels = check_encoder_only(bundle.model, bundle.place), bundle.target
     refuse_encoder(bundle, form)
     assert isinstance(labels, Labels)
@@ -159,11 +158,8 @@ def refuse_format(bundle: Bundle, form: str) -> None:
     (refuse_encoder if bundle.shape.encoder_only else refuse_translator)(bundle, form)
 
 
-def export_any(
-    model: Bundle | Path, out: Path, form: str, *, sentences: Sequence[str] = (), **options: Any
-) -> float | None:
-    """Export any model, or that of a run's folder: by `export`, with `options`, or by `export_encoder`."""
-    bundle = as_bundle(model)
+def export_any(bundle: Bundle, out: Path, form: str, *, sentences: Sequence[str] = (), **options: Any) -> float | None:
+    """Export any model: by `export`, with `options`, or by `export_encoder`."""
     if bundle.shape.encoder_only:
         return export_encoder(bundle, out, form, examples=sentences)
     return export(bundle, out, form, sentences=sentences, **options)
