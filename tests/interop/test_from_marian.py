@@ -28,7 +28,6 @@ from heads.interop.opening import import_any
 from heads.text.special_ids import EOS, UNK
 from heads.text.vocabulary import Vocabulary
 from heads.translation.beam_search import LENGTH_OFFSET, NEVER, beam_search
-from heads.translation.model_folder import search_of
 from marian_models import SENTENCES, changed, save_marian, save_tokeniser, transformers
 from small_server import serving_hub
 
@@ -114,7 +113,7 @@ def test_where_a_model_is_from_and_its_licence_go_along_into_exports(
         about = read_json(tmp_path / name / "pretrained/about.json")
         digest = hashlib.sha256((good / "model.safetensors").read_bytes()).hexdigest()
         assert about["files_sha256"]["model.safetensors"] == digest
-    assert search_of(tmp_path / "ours") == (4, 1)
+    assert saved_bundle(tmp_path / "ours").search == (4, 1)
 
 
 def test_a_model_of_others_translates_and_is_exported_as_it_stands(
@@ -159,7 +158,7 @@ def test_a_length_penalty_of_zero_is_no_missing_one(good: Path, tmp_path: Path) 
     folder = shutil.copytree(good, tmp_path / good.name)
     changed(folder / "generation_config.json", length_penalty=0.0, num_beams=None)
     import_any(str(folder), tmp_path / "ours")
-    assert search_of(tmp_path / "ours") == (1, 0.0)
+    assert saved_bundle(tmp_path / "ours").search == (1, 0.0)
 
 
 def test_a_language_is_named_by_a_prefix_that_every_source_sentence_begins_with(tmp_path: Path) -> None:

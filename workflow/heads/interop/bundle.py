@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 
+from heads.base.files import UserError
 from heads.base.names import SIDES
 from heads.interop.families import family_in
 from heads.interop.family import Family
@@ -23,16 +24,16 @@ from heads.model.shape import ModelShape, facts_of
 from heads.model.transformer import Transformer
 from heads.text.encoding import Encodes, vocabulary_or_labels
 from heads.text.vocabulary import Vocabulary
+from heads.translation.beam_search import LENGTH_OFFSET, NEVER
 from heads.translation.model_folder import (
     ANY_TEXT,
     EARLY_STOPPING,
     PRETRAINED,
+    SCORE,
     VOCABULARIES,
     about_of,
-    offset_and_stopping_of,
     refuse_other_sizes,
     score_of,
-    search_of,
     vocabulary_folder,
 )
 from heads.translation.stream import Translator
@@ -86,16 +87,23 @@ class Bundle:
     @property
     def search(self) -> tuple[int, float]:
         """Beam size and length penalty that it was scored with, or else those of its authors."""
-        if self.origin:
-            return self.origin.about["num_beams"], self.origin.about["length_penalty"]
-        return search_of(self.place)
+        if self.score is not None:
+            return self.score["beam"], self.score["length_penalty"]
+        if self.about is None:
+            never = f"{self.place} was never scored, so its beam size is unknown"
+            raise UserError(f"{never}: give --beam and --length-penalty.")
+        return self.about["num_beams"], self.about["length_penalty"]
 
     @property
     def offset_and_stopping(self) -> tuple[int, bool | str]:
-        """Offset added to the length in the length penalty, and when a search ends."""
-        if self.origin:
-            return 0, self.origin.about.get(EARLY_STOPPING, False)
-        return offset_and_stopping_of(self.place)
+        """Offset added to the length in the length penalty, and `early_stopping`: those of its authors, or ours.
+
+        The authors' are used for an imported model that no experiment scored.
+        """
+        scored = not self.origin and (self.place / SCORE).exists()
+        if scored or self.about is None:
+            return LENGTH_OFFSET, NEVER
+        return 0, self.about.get(EARLY_STOPPING, False)
 
     def on(self, device: torch.device | str) -> Bundle:
         """The same with its model on a device, a copy unless it is there."""

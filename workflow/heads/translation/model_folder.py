@@ -10,7 +10,6 @@ from heads.model.shape import ModelShape
 from heads.model.transformer import Transformer
 from heads.text.encoding import vocabulary_of
 from heads.text.vocabulary import Vocabulary
-from heads.translation.beam_search import LENGTH_OFFSET, NEVER
 
 SCORE = "bleu.json"
 VOCABULARIES = tuple(f"{side}.model" for side in SIDES)
@@ -54,25 +53,6 @@ def refuse_other_sizes(folder: Path, shape: ModelShape, source: Vocabulary, targ
             f"{source.path.parent} has vocabularies of {len(source)} and {len(target)} subwords, but {folder} was "
             f"trained with {expected[0]} and {expected[1]}: restore those it was trained with."
         )
-
-
-def search_of(folder: Path) -> tuple[int, float]:
-    """Beam size and length penalty that the folder's model was scored with, or else those of an import's authors."""
-    score = score_of(folder)
-    if score is None and (about := about_of(vocabulary_folder(folder))) is not None:
-        return about["num_beams"], about["length_penalty"]
-    if score is None:
-        raise UserError(f"{folder} was never scored, so its beam size is unknown: give --beam and --length-penalty.")
-    return score["beam"], score["length_penalty"]
-
-
-def offset_and_stopping_of(folder: Path) -> tuple[int, bool | str]:
-    """Offset added to the length in the length penalty, and `early_stopping`: those of an import's authors, or ours.
-
-    The authors' are used for an imported model that no experiment scored.
-    """
-    theirs = None if (folder / SCORE).exists() else about_of(vocabulary_folder(folder))
-    return (LENGTH_OFFSET, NEVER) if theirs is None else (0, theirs.get(EARLY_STOPPING, False))
 
 
 def score_of(folder: Path) -> dict[str, Any] | None:
