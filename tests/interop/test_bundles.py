@@ -11,6 +11,7 @@ import torch
 import heads.interop.downloads
 import heads.interop.firefox.importing
 import heads.interop.origin
+import heads.interop.saved_weights
 from bert_models import save_bert
 from bert_models import save_tokeniser as save_word_pieces
 from fairseq_models import LANGUAGES, save_folder
@@ -18,7 +19,7 @@ from heads.base.files import read_lines
 from heads.interop.bundle import Bundle, open_translator, saved_bundle
 from heads.interop.export_encoder import export_any
 from heads.interop.firefox.items import MarianFile
-from heads.interop.hub import CONFIG
+from heads.interop.hub import CONFIG, WEIGHTS
 from heads.interop.opening import import_any, open_model
 from heads.text.labels import Labels
 from heads.text.vocabulary import Vocabulary
@@ -143,11 +144,19 @@ def test_it_is_read_once_and_nothing_is_written(
         times.extend([path] * (path == theirs / CONFIG))
         return read_text(path, *how, **more)
 
+    opened, safe_open = list[Path](), heads.interop.saved_weights.safe_open
+
+    def counted_weights(path: Path, **how: Any) -> Any:
+        opened.append(path)
+        return safe_open(path, **how)
+
     monkeypatch.setattr(heads.interop.firefox.importing, "read", counted)
+    monkeypatch.setattr(heads.interop.saved_weights, "safe_open", counted_weights)
     monkeypatch.setattr(Path, "read_text", counted_text)
     for module, name in ((tempfile, "mkdtemp"), (heads.interop.origin, "sha256_of")):
         monkeypatch.setattr(module, name, lambda *_, **__: pytest.fail("a folder is made, or a file read for its sum"))
     before = sorted(path.name for path in theirs.iterdir())
     open_model(str(theirs), **OPTIONS[family])
     assert [path.name for path in times] == ["model.bin" if family == "student" else CONFIG]
+    assert [path.name for path in opened] == [WEIGHTS] * (family != "student")
     assert sorted(path.name for path in theirs.iterdir()) == before and PRETRAINED not in before
