@@ -20,11 +20,9 @@ from heads.interop.bundle import saved_bundle
 from heads.interop.marian.importing import numberings_of
 from heads.interop.marian.reading import read_marian
 from heads.interop.opening import import_any
-from heads.model.folder import load_folder
 from heads.model.transformer import Transformer
 from heads.text.special_ids import BOS, EOS
 from heads.translation.beam_search import LENGTH_OFFSET, NEVER, beam_search, length_limit, penalty
-from heads.translation.model_folder import load_vocabularies
 
 Rows = tuple[tuple[int, ...], tuple[int, ...]]
 Hypotheses = list[list[int]]
@@ -72,9 +70,8 @@ def main() -> None:
         lines = [line.strip() for line in text][: arguments.sentences]
     with TemporaryDirectory() as place:
         import_any(str(arguments.model), Path(place) / "ours")
-        ours = load_folder(Path(place) / "ours").eval()
-        vocabulary, _ = load_vocabularies(Path(place) / "ours", ours)
         bundle = saved_bundle(Path(place) / "ours")
+        ours, (vocabulary, _) = bundle.translates()
         (beam, alpha), (_, stopping) = bundle.search, bundle.offset_and_stopping
     source, target = numberings_of(read_marian(arguments.model))
     other = MarianMTModel.from_pretrained(arguments.model).eval()

@@ -19,10 +19,8 @@ from heads.__main__ import main
 from heads.base.files import write_text
 from heads.interop.bundle import saved_bundle
 from heads.interop.export import export
-from heads.model.folder import load_folder
 from heads.text.special_ids import EOS
 from heads.translation.beam_search import beam_search
-from heads.translation.model_folder import load_vocabularies
 from heads.translation.stream import Translator, plain_lines, translated
 from model_folders import SOURCE, TARGET, Experiment, write_experiment
 
@@ -49,15 +47,13 @@ def command(monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[
 
 
 def translator(folder: Path, *, beam: int = 2, batch_tokens: int = 30, max_subwords: int = 90) -> Translator:
-    model = load_folder(folder)
-    vocabularies = load_vocabularies(folder, model)
+    model, vocabularies = saved_bundle(folder).translates()
     return Translator(model, *vocabularies, torch.device("cpu"), beam, 0.7, batch_tokens, max_subwords)
 
 
 def alone(folder: Path, line: str) -> str:
     """The translation of a single line, without batching."""
-    model = load_folder(folder)
-    source, target = load_vocabularies(folder, model)
+    model, (source, target) = saved_bundle(folder).translates()
     ids = torch.tensor([[*source.encode([line])[0], EOS]])
     found = beam_search(model, ids, torch.ones_like(ids, dtype=torch.bool), beam=2, length_penalty=0.7)
     return target.decode(found)[0]

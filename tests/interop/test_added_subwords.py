@@ -23,13 +23,13 @@ from fairseq_models import (
 )
 from heads.__main__ import main
 from heads.interop.agreement import log_probabilities, pairs_of
+from heads.interop.bundle import saved_bundle
 from heads.interop.opening import import_any
 from heads.model.folder import load_folder
 from heads.text.batches import make_batch
 from heads.text.encoding import vocabulary_of
 from heads.text.special_ids import BOS, EOS, NAMELESS, PAD, UNK
 from heads.translation.beam_search import beam_search, length_limit
-from heads.translation.model_folder import load_vocabularies
 from marian_models import changed, drawn, save_marian, save_tokeniser, transformers
 from model_folders import found_by, output_of
 from slow_ones import slow_but
@@ -184,8 +184,7 @@ def test_rows_without_a_subword_are_never_written_but_count_in_every_probability
 @pytest.mark.slow
 @pytest.mark.parametrize("padded", ["marian", "bart"], indirect=True)
 def test_the_scripts_of_exports_split_texts_and_write_as_we_do(padded: Padded, tmp_path: Path) -> None:
-    ours = load_folder(padded.place / "ours")
-    known = load_vocabularies(padded.place / "ours", ours)
+    ours, known = saved_bundle(padded.place / "ours").translates()
     lines = [line for line in LINES if length_limit(len(known[0].encode([line])[0])) < 60]
     found = found_by(ours, known[0].encode(lines), beam=4, length_penalty=1.0, length_offset=0, early_stopping=False)
     (tmp_path / "lines").write_text("\n".join(lines), encoding="utf-8")
@@ -217,8 +216,7 @@ def test_transformers_reads_it_again_with_its_added_subwords_and_its_rows(
     padded: Padded, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["export", str(padded.place / "ours"), "--format", "huggingface", "-o", str(tmp_path / "back")]) == 0
-    ours = load_folder(padded.place / "ours")
-    known = load_vocabularies(padded.place / "ours", ours)
+    ours, known = saved_bundle(padded.place / "ours").translates()
     back = type(padded.theirs).from_pretrained(tmp_path / "back").eval()
     tokeniser = transformers.AutoTokenizer.from_pretrained(tmp_path / "back")
     source, target = (one.rows for one in numberings_in(tmp_path / "back", padded.family))

@@ -14,7 +14,6 @@ from heads.base.files import UserError, read_json, write_json, write_text
 from heads.interop.bundle import saved_bundle
 from heads.interop.export import export
 from heads.model.folder import load_folder
-from heads.translation.model_folder import load_vocabularies
 from heads.translation.stream import Translator
 from model_folders import SOURCE, Experiment, write_experiment
 
@@ -37,11 +36,10 @@ def experiment(tmp_path: Path) -> Experiment:
 
 def translations(folder: Path) -> list[str]:
     """A model's translations of three sentences, one at a time and by the search it was scored with."""
-    model = load_folder(folder)
-    beam, length_penalty = saved_bundle(folder).search
-    translator = Translator(
-        model, *load_vocabularies(folder, model), torch.device("cpu"), beam, length_penalty, 1, max_subwords=90
-    )
+    bundle = saved_bundle(folder)
+    model, vocabularies = bundle.translates()
+    beam, length_penalty = bundle.search
+    translator = Translator(model, *vocabularies, torch.device("cpu"), beam, length_penalty, 1, max_subwords=90)
     return translator.translate([[ids] for ids in translator.source.encode(SOURCE)])
 
 

@@ -28,7 +28,6 @@ from heads.one_model.smaller_vocabulary import refuse_vocabulary
 from heads.text.encoding import vocabulary_of
 from heads.text.fewer_subwords import all_subwords
 from heads.text.special_ids import NAMELESS
-from heads.translation.model_folder import load_vocabularies
 from marian_files import write_student
 from marian_models import save_marian, save_tokeniser, transformers
 from model_folders import write_experiment
@@ -111,7 +110,7 @@ def folders(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
 
 
 def named(folder: Path, ids: Sequence[Sequence[Sequence[int]]]) -> list[list[list[str]]]:
-    vocabularies = load_vocabularies(folder, load_folder(folder))
+    vocabularies = saved_bundle(folder).translates()[1]
     return [
         [[one.subword(number) for number in line] for line in side] for one, side in zip(vocabularies, ids, strict=True)
     ]
@@ -123,9 +122,7 @@ def test_text_and_translations_are_the_same_subwords_as_before(folders: tuple[st
     before, after = (named(folder, written_by(folder, text)) for folder in (whole, fewer))
     assert before == after
     assert len({*map(tuple, before[1])}) > len(text) // 2
-    sizes = [
-        [len(all_subwords(one)) for one in load_vocabularies(folder, load_folder(folder))] for folder in (whole, fewer)
-    ]
+    sizes = [[len(all_subwords(one)) for one in saved_bundle(folder).translates()[1]] for folder in (whole, fewer)]
     assert all(one < other for one, other in zip(sizes[1], sizes[0], strict=True))
     assert not any(NAMELESS.fullmatch(name) for name in all_subwords(vocabulary_of(fewer / "target.model")))
 

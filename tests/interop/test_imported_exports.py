@@ -36,7 +36,6 @@ from heads.model.transformer import Transformer
 from heads.text.encoding import vocabulary_of
 from heads.text.special_ids import BOS, EOS, UNK
 from heads.translation.beam_search import NEVER, length_limit
-from heads.translation.model_folder import load_vocabularies
 from marian_models import CUT, save_marian, save_tokeniser, transformers
 from model_folders import OPEN, SOURCE, Experiment, found_by, output_of, post_norm
 from slow_ones import slow_but
@@ -100,8 +99,7 @@ def test_transformers_reads_it_again_with_our_probabilities_and_finds_our_transl
     family, folder = imported
     assert main(["export", str(folder), "--format", "huggingface", "-o", str(tmp_path / "back")]) == 0
     theirs = {**CLASSES, "marian": transformers.MarianMTModel}[family].from_pretrained(tmp_path / "back").eval()
-    model = load_folder(folder)
-    source, _ = load_vocabularies(folder, model)
+    model, (source, _) = saved_bundle(folder).translates()
     rows, target_rows = (one.rows for one in numberings_in(tmp_path / "back", family))
     others = torch.arange(len(rows)) != (BOS if model.shape.start_subword else -1)
     for ids, target in pairs_of(model, source, TEXTS):
@@ -136,7 +134,7 @@ def test_it_comes_in_again_from_there_as_it_was(imported: tuple[str, Path], tmp_
     export(saved_bundle(folder), tmp_path / "back", "huggingface")
     import_again(family, tmp_path / "back", tmp_path / "again")
     model, again = load_folder(folder).double(), load_folder(tmp_path / "again").double()
-    for pair in pairs_of(model, load_vocabularies(folder, model)[0], ()):
+    for pair in pairs_of(model, vocabulary_of(folder / "source.model"), ()):
         torch.testing.assert_close(log_probabilities(again, pair), log_probabilities(model, pair), rtol=0, atol=1e-9)
     known = [[vocabulary_of(place / "source.model").encode(TEXTS)] for place in (folder, tmp_path / "again")]
     assert known[0] == known[1]
@@ -148,8 +146,7 @@ def test_ctranslate2_gives_every_subword_our_probability_and_its_page_tells_how_
 ) -> None:
     family, folder = imported
     export(saved_bundle(folder), tmp_path / "fast", "ctranslate2")
-    model = load_folder(folder)
-    known = load_vocabularies(folder, model)
+    model, known = saved_bundle(folder).translates()
     pairs = [*pairs_of(model, known[0], ()), *pairs_of(model, known[0], TEXTS)]
     assert agreement_of_ctranslate2(model, known, tmp_path / "fast", pairs) < (1e-5 if family == "marian" else 1e-4)
     page = (tmp_path / "fast/README.md").read_text(encoding="utf-8")
@@ -174,8 +171,7 @@ def test_graphs_give_every_subword_our_probability_and_their_script_translates_a
 ) -> None:
     family, folder = imported
     export(saved_bundle(folder), tmp_path / "graphs", "onnx")
-    model = load_folder(folder)
-    known = load_vocabularies(folder, model)
+    model, known = saved_bundle(folder).translates()
     pairs = [*pairs_of(model, known[0], ()), *pairs_of(model, known[0], TEXTS)]
     assert agreement_of_onnx(model, tmp_path / "graphs", pairs) < (2e-5 if family == "marian" else 1e-4)
     texts = [text for text, ids in zip(TEXTS, known[0].encode(TEXTS), strict=True) if length_limit(len(ids)) < 64]

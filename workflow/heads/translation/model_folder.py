@@ -7,8 +7,6 @@ from typing import Any
 from heads.base.files import UserError, read_json
 from heads.base.names import SIDES
 from heads.model.shape import ModelShape
-from heads.model.transformer import Transformer
-from heads.text.encoding import vocabulary_of
 from heads.text.vocabulary import Vocabulary
 
 SCORE = "bleu.json"
@@ -35,14 +33,6 @@ def vocabulary_folder(folder: Path) -> Path:
         f"{folder} has no {' and '.join(VOCABULARIES)}, neither inside nor in the bpe folder of an experiment above: "
         "leave the run in its results/EXPERIMENT, or export it from there."
     )
-
-
-def load_vocabularies(folder: Path, model: Transformer) -> tuple[Vocabulary, Vocabulary]:
-    """The vocabularies of source and target. Raises UserError if their sizes are not those of the folder's model."""
-    place = vocabulary_folder(folder)
-    source, target = (vocabulary_of(place / name) for name in VOCABULARIES)
-    refuse_other_sizes(folder, model.shape, source, target)
-    return source, target
 
 
 def refuse_other_sizes(folder: Path, shape: ModelShape, source: Vocabulary, target: Vocabulary) -> None:
