@@ -50,7 +50,7 @@ def test_what_heads_and_units_weigh_is_what_files_lose(texts: AnsweredSplits, tm
     pytest.importorskip({"onnx": "onnxscript", "ctranslate2": "ctranslate2"}.get(form, "torch"))
     surgery = surgery_of(texts, megabytes=1.0, format=form)
     costs, sizes, told = surgery.costs, [], []
-    assert surgery.request.kinds == (FEEDFORWARDS if form == "ctranslate2" else KINDS)
+    assert surgery.request.kinds == KINDS
     for name, units in (("one", 8), ("two", 3)):
         numbers = {where: (units if where[0] in FEEDFORWARDS else 1 + (name == "one")) for where in surgery.rungs}
         small = surgery.of_numbers(numbers)
@@ -65,8 +65,8 @@ def test_what_heads_and_units_weigh_is_what_files_lose(texts: AnsweredSplits, tm
 
 def test_heads_weigh_nothing_in_a_format_that_keeps_zeros_in_their_place(texts: AnsweredSplits) -> None:
     pytest.importorskip("ctranslate2")
-    for form, saves in (("folder", True), ("ctranslate2", False)):
-        costs = surgery_of(texts, keep=9, megabytes=1.0, format=form).costs
+    for form, keep, saves in (("folder", 9, True), ("ctranslate2", 9, False), ("ctranslate2", None, True)):
+        costs = surgery_of(texts, keep=keep, megabytes=1.0, format=form).costs
         assert (costs.bytes(("dec_enc", 0)) > 0) == saves
         assert costs.bytes(("enc_ffn", 0)) > 0
 
@@ -165,6 +165,45 @@ def test_a_model_that_stays_slower_than_expected_is_refused_by_what_was_timed(
         UserError, match=r"--faster 1\.5 was not reached: timed, a model is 1\.02 times as fast, and none"
     ):
         surgery.as_fast_as_asked(0)
+
+
+def padded(costs: Costs) -> Callable[..., Any]:
+    """Speeds of models in CTranslate2, where each layer takes time for as many heads as the widest of its stack has."""
+
+    def time(model: Encoder) -> float:
+        heads = model.shape.live_heads
+        stacks = [[len(layer) for kind in kinds for layer in heads[kind]] for kinds in STACKS]
+        return 1 + sum(0.2 * max(stack) * len(stack) for stack in stacks)
+
+    return lambda models, *_, **__: {name: (time(costs.model) / time(model),) * 3 for name, model in models.items()}
+
+
+STACKS = (("enc_self",), ("dec_self", "dec_enc"))
+
+
+def test_in_ctranslate2_heads_go_equally_from_all_layers_of_a_stack_and_save_time(
+    texts: AnsweredSplits, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("ctranslate2")
+    surgery = surgery_of(texts, faster=1.2, format="ctranslate2")
+    monkeypatch.setattr(surgery.costs, "speeds", padded(surgery.costs))
+    for kind in ATTENTIONS:
+        assert surgery.costs.time((kind, 0)) == pytest.approx(0.2 / (1 + 0.2 * 18))
+    heads = surgery.as_fast_as_asked(0).shape.live_heads
+    left = [{len(layer) for kind in kinds for layer in heads[kind]} for kinds in STACKS]
+    assert all(len(numbers) == 1 for numbers in left)
+    assert 6 < sum(len(layer) for kind in ATTENTIONS for layer in heads[kind]) < 18, "no more than needed"
+
+
+def test_where_heads_go_together_each_size_has_the_next_number_that_can_be(
+    texts: AnsweredSplits, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two layers of the encoder, and four attentions of the decoder, lose heads together: 11 cannot be left."""
+    pytest.importorskip("ctranslate2")
+    surgery = surgery_of(texts, faster=1.2, format="ctranslate2")
+    monkeypatch.setattr(surgery.costs, "speeds", padded(surgery.costs))
+    told = [int(line.split(" heads")[0]) for line in surgery.sizes()]
+    assert [number - least for number, least in zip(told, (16, 14, 11, 9), strict=True)] == [0, 0, 1, 1]
 
 
 def test_in_a_format_with_one_width_all_layers_keep_as_many_units(

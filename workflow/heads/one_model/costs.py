@@ -24,7 +24,7 @@ from heads.model.head_removal import prune
 from heads.model.shape import Place
 from heads.model.sublayers import CrossAttention, FeedForwardPart, SelfAttention, SubLayer
 from heads.one_model.answered_text import AnsweredSplits
-from heads.one_model.request import HEADS_GO, PruningRequest
+from heads.one_model.request import PruningRequest
 from heads.pruning.closed_form import output_of, parts_at
 from heads.text.batches import TimedBatch
 from heads.text.encoding import tokens_of
@@ -49,7 +49,7 @@ class Costs:
 
     def counts(self, place: Place) -> bool:
         """Whether a head or unit that is gone saves anything."""
-        return place[0] in FEEDFORWARDS or self.request.format in HEADS_GO
+        return place[0] in FEEDFORWARDS or self.request.heads_go
 
     @cached_property
     def export_format(self) -> ExportFormat | None:
@@ -66,6 +66,11 @@ class Costs:
     def one_width(self) -> tuple[tuple[str, ...], ...]:
         """Groups of feed-forward stacks whose layers all have as many hidden units in the format."""
         return self.export_format.one_width if self.export_format else ()
+
+    @property
+    def alike(self) -> tuple[Sequence[str], ...]:
+        """Groups of kinds of sub-layers that all lose equally many heads, or units, for the format."""
+        return (*self.request.alike, *self.one_width)
 
     @property
     def timed_in(self) -> str:
@@ -145,10 +150,10 @@ class Costs:
     def times(self) -> dict[str, float]:
         """By kind, the time of a head or unit: what is saved without half of them in all layers, shared among these.
 
-        Stacks that have one width in the format lose their halves together, as alone they save nothing there.
+        Those that lose equally many in the format lose their halves together, as alone they save nothing there.
         """
         halves, gone = dict[str, Encoder](), dict[str, int]()
-        kinds = {kind: group for group in self.one_width for kind in group}
+        kinds = {kind: group for group in self.alike for kind in group}
         for group in dict.fromkeys(kinds.get(kind, (kind,)) for kind in self.request.kinds):
             sizes = {
                 kind: [output_of(part)[1] for place, part in self.parts.items() if place[0] == kind] for kind in group

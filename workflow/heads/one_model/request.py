@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 
 from heads.base.files import UserError
@@ -16,8 +16,13 @@ SHARES = (0.75, 0.5, 0.375, 0.25, 0.125)
 """Shares of all heads to try in turn, largest first, if the flags say how much may be lost."""
 GATES, SURGEON = WAYS = ("gates", "surgeon")
 """Ways to choose heads: by gates, beside a control that trains for as long, or in closed form before any training."""
-HEADS_GO = ("folder", "onnx")
-"""Formats in which the weights of heads that are gone are gone; in the others they are zeros."""
+HEADS_GO: Mapping[str, Sequence[Sequence[str]]] = {
+    "folder": (),
+    "onnx": (),
+    "ctranslate2": (("enc_self",), ("dec_self", "dec_enc")),
+}
+"""Formats in which weights of heads that are gone can be gone, with groups of kinds of attention whose layers all have
+one number of heads there; what layers have less, and what is gone in other formats, is zeros."""
 PARTS = {"all": "all", "encoder": "enc_self"}
 """Names that --keep accepts, and the scope of heads that go."""
 MINUTES, UPDATES = 10.0, 400
@@ -53,6 +58,8 @@ class PruningRequest:
     quantization: str = "float32"
     vocabulary: bool = False
     """Whether only those subwords stay that the text uses."""
+    one_number: bool = True
+    """Whether the layers that have one number of heads in the format have one now; `fitted` counts them."""
 
     @property
     def asked(self) -> dict[str, object]:
@@ -70,9 +77,22 @@ class PruningRequest:
     def kinds(self) -> tuple[str, ...]:
         """The kinds of attention, and the feed-forward stacks, that lose heads or units."""
         any_size = self.faster is not None or self.megabytes is not None
-        heads = self.keeps_a_number or (any_size and self.format in HEADS_GO)
+        heads = self.keeps_a_number or (any_size and self.heads_go)
         units = self.units is not None or self.units_percent is not None or any_size
         return (*(SCOPES[self.scope] if heads else ()), *(FEEDFORWARDS if units else ()))
+
+    @property
+    def heads_go(self) -> bool:
+        """Whether heads that go save anything in the format."""
+        return self.format in HEADS_GO and (not HEADS_GO[self.format] or bool(self.alike))
+
+    @property
+    def alike(self) -> Sequence[Sequence[str]]:
+        """Groups of kinds of attention whose layers all lose equally many heads, as the format has one number for them.
+
+        If a number is asked for, heads go wherever least is lost, and are zeros.
+        """
+        return () if self.keeps_a_number or not self.one_number else HEADS_GO.get(self.format, ())
 
     @property
     def gated(self) -> str:
@@ -217,7 +237,7 @@ def _units(feedforward: str | None) -> tuple[int | None, float | None]:
 
 
 def fitted(request: PruningRequest, shape: ModelShape) -> PruningRequest:
-    """The request with a number of units in place of a percentage of those of a model of this shape.
+    """The request, as a model of this shape can meet it: with a number of units in place of a percentage.
 
     Raises UserError if the model's layers cannot have as few or as many units as asked for.
     """
@@ -227,7 +247,10 @@ def fitted(request: PruningRequest, shape: ModelShape) -> PruningRequest:
     if request.units is not None:
         request = replace(request, units_left=total_of_units(layers, request.units))
     request.sizes(len(shape.heads(SCOPES[request.scope])))
-    return request
+    numbers = (
+        {len(layer) for kind in group for layer in shape.live_heads[kind]} for group in HEADS_GO.get(request.format, ())
+    )
+    return replace(request, one_number=all(len(each) <= 1 for each in numbers))
 
 
 def step_of(units: int) -> int:

@@ -1,6 +1,6 @@
 """Prune one model in closed form on its own outputs for a text: heads go, and output maps are refitted, in one pass."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -118,9 +118,14 @@ class Surgery:
 
     def of_units(self, average: int) -> Limits:
         """Limits of so many hidden units in an average layer, or of the next number that a format can have."""
-        own = [max(ladder) for place, ladder in self.rungs.items() if place[0] in FEEDFORWARDS]
-        total, most = total_of_units(own, average), max(map(len, self.together), default=1)
-        return Limits(lambda place: float(place[0] in FEEDFORWARDS), total, total + (most - 1) * step_of(max(own)))
+        own = self.full(FEEDFORWARDS)
+        total = total_of_units(own, average)
+        most = total + self.spare(FEEDFORWARDS) * step_of(max(own))
+        return Limits(lambda place: float(place[0] in FEEDFORWARDS), total, most)
+
+    def spare(self, kinds: Collection[str]) -> int:
+        """How many heads, or steps of units, more than asked for must be allowed, as some go together."""
+        return max((len(group) - 1 for group in self.together if group[0][0] in kinds), default=0)
 
     def farthest(self, full: Mapping[Place, int]) -> tuple[float, float]:
         """How small in megabytes, and how many times as fast, the model gets if each sub-layer is cut to its least."""
@@ -148,8 +153,8 @@ class Surgery:
 
     @cached_property
     def together(self) -> list[list[Place]]:
-        """Groups of feed-forward networks that have one width in the format, and equally many units now."""
-        groups = [[place for place in self.rungs if place[0] in stacks] for stacks in self.costs.one_width]
+        """Groups of sub-layers that keep equally many heads or units for the format, and have equally many now."""
+        groups = [[place for place in self.rungs if place[0] in kinds] for kinds in self.costs.alike]
         return [group for group in groups if len({max(self.rungs[place]) for place in group}) == 1]
 
     def sizes(self) -> Iterator[str]:
@@ -160,23 +165,29 @@ class Surgery:
             yield f"all heads and units, fewer subwords: {size:.1f} MB, {speed:.2f} times as fast, {lost}"
         if not self.request.kinds:
             return
-        heads, units = (
-            [max(ladder) for place, ladder in self.rungs.items() if place[0] in kinds]
-            for kinds in (ATTENTIONS, FEEDFORWARDS)
-        )
-        models = dict[str, Encoder]()
-        for share in SHOWN:
-            limits = [self.of_heads(round(share * sum(heads)))] if heads else []
-            limits += [self.of_units(round(share * sum(units) / len(units)))] if units else []
-            if numbers := picked(self.rungs, limits, self.together):
-                models[str(share)] = self.of_numbers(numbers)
+        models = {str(share): self.of_numbers(numbers) for share in SHOWN if (numbers := self.of_share(share))}
         speeds, losses = self.costs.speeds(models, repeats=1), self.lost(models)
         for name, model in models.items():
             own = [number for kind in FEEDFORWARDS if kind in self.request.kinds for number in model.shape.units(kind)]
-            counts = [f"{len(model.shape.heads(self.request.kinds))} heads"] if heads else []
+            counts = [f"{len(model.shape.heads(self.request.kinds))} heads"] if self.full(ATTENTIONS) else []
             counts += [f"{sum(own) / len(own):,.0f} hidden units in an average layer"] if own else []
             size, (speed, *_) = self.costs.megabytes_of(model), speeds[name]
             yield f"{' and '.join(counts)}: {size:.1f} MB, {speed:.2f} times as fast, {losses[name]}"
+
+    def of_share(self, share: float) -> dict[Place, int] | None:
+        """How many each sub-layer keeps if about this share of all heads and of all units stays; None: none can."""
+        heads, units = self.full(ATTENTIONS), self.full(FEEDFORWARDS)
+        limits = [self.of_units(round(share * sum(units) / len(units)))] if units else []
+        if not heads:
+            return picked(self.rungs, limits, self.together)
+        # If layers lose heads together, not every number can be left.
+        numbers = range(least := round(share * sum(heads)), least + self.spare(ATTENTIONS) + 1)
+        found = (picked(self.rungs, [self.of_heads(number), *limits], self.together) for number in numbers)
+        return next(filter(None, found), None)
+
+    def full(self, kinds: Collection[str]) -> list[int]:
+        """How many heads or units each sub-layer of some kinds has that may lose some."""
+        return [max(ladder) for place, ladder in self.rungs.items() if place[0] in kinds]
 
     def lost(self, models: Mapping[str, Encoder]) -> dict[str, str]:
         """What each model loses on some sentences of the dev split, in words."""
