@@ -188,12 +188,8 @@ def rank_rho(a: ArrayLike, b: ArrayLike, blocks: NDArray[np.int_]) -> float:
 
 def _centred_ranks(values: NDArray[np.float64], blocks: NDArray[np.int_]) -> NDArray[np.float64]:
     """Ranks within each block, shared by equal values, less the block's mean rank; NaN has none."""
-    ranks = np.empty(len(values))
-    for block in np.unique(blocks):
-        own = values[blocks == block]
-        lower, equal = (own < own[:, None]).sum(1), (own == own[:, None]).sum(1)
-        ranks[blocks == block] = np.where(equal, lower + (equal - (equal > 0).sum()) / 2, np.nan)
-    return ranks
+    ranks = pd.Series(values).groupby(blocks).rank()
+    return np.asarray(ranks - ranks.groupby(blocks).transform("mean"))
 
 
 @lru_cache(maxsize=16)
