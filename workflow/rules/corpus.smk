@@ -22,8 +22,8 @@ rule fetch:
         mem_mb=growing(1000),
         runtime=growing(720),
     params:
-        url=lambda w: PLAN.downloads[w.file],
-        sha256=lambda w: PLAN.checksums.get(w.file, ""),
+        url=lookup(dpath="{file}", within=PLAN.downloads),
+        sha256=lookup(dpath="{file}", within=PLAN.checksums, default=""),
     shell:
         "python -m heads fetch --url {params.url:q} --out {output:q} --sha256 {params.sha256:q} > {log:q} 2>&1"
 

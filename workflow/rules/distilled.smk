@@ -20,7 +20,7 @@ rule import_model:
         mem_mb=growing(8000),
         runtime=growing(10),
     params:
-        pretrained=lambda w: DISTILLATIONS.models[w.model],
+        pretrained=lookup(dpath="{model}", within=DISTILLATIONS.models),
     shell:
         "python -m heads import {params.pretrained:q} --output {output:q} > {log:q} 2>&1"
 

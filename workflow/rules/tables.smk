@@ -53,18 +53,16 @@ rule table:
 rule table_corpus:
     """Sizes of the corpora: pairs, words, subwords, and what cleaning removed."""
     input:
-        text=lambda w: [
-            f"{PLAN.corpus_of(e)}/{name.format(split=split)}"
-            for e in RUN
-            for name in catalogue.CORPUS_FILES["corpus"]
-            for split in names.SPLITS
-        ],
-        bpe=lambda w: [
-            f"results/{e}/bpe/{name.format(split=split)}"
-            for e in RUN
-            for name in catalogue.CORPUS_FILES["bpe"]
-            for split in names.SPLITS
-        ],
+        text=collect(
+            "{corpus}/{name}",
+            corpus=map(PLAN.corpus_of, RUN),
+            name=collect(catalogue.CORPUS_FILES["corpus"], split=names.SPLITS),
+        ),
+        bpe=collect(
+            "results/{experiment}/bpe/{name}",
+            experiment=RUN,
+            name=collect(catalogue.CORPUS_FILES["bpe"], split=names.SPLITS),
+        ),
         reference=f"{REFERENCE}/voita_data.csv",
         code=code_of("table"),
     output:
