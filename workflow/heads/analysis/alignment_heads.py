@@ -30,8 +30,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from heads.analysis.roles import NOWHERE, ROUNDING, Floats, Whole, pointed, sampled, shares
-from heads.base.bootstrap import interval
+from heads.analysis.roles import NOWHERE, Floats, Whole, pointed, sampled, shares
+from heads.base.bootstrap import ROUNDING, interval
 from heads.base.files import UserError
 from heads.config.analyses import AlignmentHeadsSettings
 from heads.syntax.pharaoh import AlignedPair, Lines

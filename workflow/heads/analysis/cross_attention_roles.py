@@ -32,8 +32,8 @@ from numpy.typing import NDArray
 
 from heads.analysis.alignment_heads import Gold
 from heads.analysis.attention_weights import attend_to_source
-from heads.analysis.roles import NOWHERE, ROUNDING, Floats, Row, Whole, sampled, shares
-from heads.base.bootstrap import interval
+from heads.analysis.roles import NOWHERE, Floats, Row, Whole, sampled, shares
+from heads.base.bootstrap import ROUNDING, interval
 from heads.config.analyses import AlignmentHeadsSettings
 from heads.model.transformer import Transformer
 

@@ -11,15 +11,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from heads.base.bootstrap import halved_sums, resampled_sums
+from heads.base.bootstrap import ROUNDING, halved_sums, resampled_sums
 from heads.base.names import AUTO, CHRF, ROUGE_L
 from heads.translation.bleu import STATISTICS, bleu_of
 from heads.translation.chrf import chrf_counts, chrf_of
 from heads.translation.rouge import rouge_counts, rouge_of
 from heads.translation.text_scores import bleu_statistics, tokeniser_of
-
-ROUNDING = 1e-9
-"""Scores from whole numbers that differ by less count as equal."""
 
 Found = tuple[float, NDArray[np.float64]]
 """A score, and the score of each draw of sentences."""

@@ -45,7 +45,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from heads.base.bootstrap import interval, resampled_sums
+from heads.base.bootstrap import ROUNDING, interval, resampled_sums
 from heads.base.names import HALVES
 from heads.config.analyses import RolesSettings
 from heads.syntax.words import Arc, SentenceAttention, Words, on_words
@@ -67,8 +67,6 @@ FIRST_RELATION = len(POSITIONAL) * len(OFFSETS)
 NOWHERE = -1
 SLICE = 1 << 20
 """Number of subwords counted at once: numpy copies its input to wider integers."""
-ROUNDING = 1e-9
-"""How far a share may fall short of its threshold, so that 0.3 is 0.1 above 0.2 in floating point too."""
 
 Row = dict[str, str | int | float | None]
 Whole = NDArray[np.int64]

@@ -16,6 +16,8 @@ SEED = 1
 CONFIDENCE = 0.95
 SIGNIFICANT = 0.05
 """A p value below this counts as an effect in verdicts on claims and in figures; it is the level of our intervals."""
+ROUNDING = 1e-9
+"""Numbers that differ by less count as equal, so that 0.3 is 0.1 above 0.2 in floating point too."""
 MICHEL_SIGNIFICANT = 0.01
 """The level of Michel et al. 2019 (Tables 1 and 2), which decides on the heads and layers beside theirs."""
 WEIGHTS_AT_ONCE = 8_000_000

@@ -14,11 +14,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from heads.base.bootstrap import resampled_sums
+from heads.base.bootstrap import ROUNDING, resampled_sums
 from heads.base.names import ATTENTIONS, HEAD
 from heads.tables.chances import HEADS_DRAWN, shares_drawn, shuffled_p
 from heads.tables.curves import SETTLED
-from heads.tables.evidence import ROUNDING, Evidence, Scores, of_draws
+from heads.tables.evidence import Evidence, Scores, of_draws
 from heads.tables.measures import rank_correlation
 from heads.tables.picking import is_control, original, pruned_by_gates
 from heads.tables.reading import RUN_COLUMNS

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from heads.base.bootstrap import interval, resampled_sums
+from heads.base.bootstrap import ROUNDING, interval, resampled_sums
 from heads.tables.curves import falls, pair_of, unlike_scratch
 from heads.tables.picking import first_of, heads_left, kept_share, pruned_by_gates
 from heads.tables.reading import RUN_COLUMNS, SCORED, Frames
@@ -28,7 +28,6 @@ FUNCTIONS = {
 Model = tuple[str, str, str, str]
 """Kind, scope, lambda and number of heads of a model, as written in tables."""
 BASELINE: Model = ("baseline", "", "", "")
-ROUNDING = 1e-9
 
 Scores = NDArray[np.float64]
 """Scores of one model [1+B]: on all test sentences, then on each draw of them."""

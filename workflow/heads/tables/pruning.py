@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from heads.base.bootstrap import interval
+from heads.base.bootstrap import ROUNDING, interval
 from heads.base.names import ATTENTIONS, BLEU, SCOPES
 from heads.base.targets import CONTROL
 from heads.tables.curves import falls, pair_of
-from heads.tables.evidence import ROUNDING, scores_of
+from heads.tables.evidence import scores_of
 from heads.tables.picking import heads_left, is_control, kept_share, original, pruned_by_gates, run_order
 from heads.tables.reading import RUN_COLUMNS, SCORED, Frames
 

@@ -9,6 +9,7 @@ from collections.abc import Collection
 
 import pandas as pd
 
+from heads.base.bootstrap import ROUNDING
 from heads.base.names import HALVES, MEAN, NO_TREES
 from heads.tables.picking import first_of, run_order
 from heads.tables.reading import RUN_COLUMNS, Frames
@@ -128,7 +129,7 @@ def roles_table(frames: Frames, figure8: pd.DataFrame) -> pd.DataFrame:
 
 def _positional_on_words(roles: pd.DataFrame) -> pd.DataFrame:
     """The number of heads in each run whose interval ensures that they attend to one fixed offset in words."""
-    found = roles[(roles["role"] == "positional_words") & (roles["excess_low"].round(9) >= 0)]
+    found = roles[(roles["role"] == "positional_words") & (roles["excess_low"] >= -ROUNDING)]
     heads = found[list(HEAD_COLUMNS)].drop_duplicates()
     return heads.groupby(list(RUN_COLUMNS), sort=False).size().rename("positional_on_words").reset_index()
 
