@@ -116,11 +116,11 @@ use rule confidence as importance with:
 use rule confidence as causal with:
     """Which heads help, interfere or do neither, by soft gates on frozen weights (Nam et al. 2025)."""
     input:
-        **scored_model("causal.tsv"),
+        **scored_model(names.CAUSAL_FILE),
         **DEV_PAIRS,
         code=code_of("causal"),
     output:
-        out=f"{ANY_RUN}/causal.tsv",
+        out=f"{ANY_RUN}/{names.CAUSAL_FILE}",
     log:
         f"{ANY_RUN}/log/causal.txt",
     benchmark:

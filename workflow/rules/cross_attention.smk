@@ -4,7 +4,7 @@
 rule alignment_heads:
     """How well cross-attention heads agree with a word alignment (error rate of Och and Ney 2003)."""
     input:
-        **scored_model("alignment_heads.tsv"),
+        **scored_model(names.ALIGNMENT_FILE),
         source_bpe=f"{BPE}/source.model",
         target_bpe=f"{BPE}/target.model",
         source=corpus_file("dev.source.txt"),
@@ -14,7 +14,7 @@ rule alignment_heads:
         links=lambda w: PLAN.alignment_of(w.experiment),
         code=code_of("alignment_heads"),
     output:
-        out=f"{ANY_RUN}/alignment_heads.tsv",
+        out=f"{ANY_RUN}/{names.ALIGNMENT_FILE}",
     log:
         f"{ANY_RUN}/log/alignment_heads.txt",
     benchmark:
@@ -38,7 +38,7 @@ rule alignment_heads:
 rule cross_attention_roles:
     """Which target token's source cross-attention heads look at: the one being written, the last or the next."""
     input:
-        **scored_model("cross_attention_roles.tsv"),
+        **scored_model(names.CROSS_ATTENTION_FILE),
         source_bpe=f"{BPE}/source.model",
         target_bpe=f"{BPE}/target.model",
         source=corpus_file("dev.source.txt"),
@@ -48,7 +48,7 @@ rule cross_attention_roles:
         links=lambda w: PLAN.if_aligned(w.experiment, "alignment"),
         code=code_of("cross_attention_roles"),
     output:
-        out=f"{ANY_RUN}/cross_attention_roles.tsv",
+        out=f"{ANY_RUN}/{names.CROSS_ATTENTION_FILE}",
     log:
         f"{ANY_RUN}/log/cross_attention_roles.txt",
     benchmark:

@@ -1,5 +1,4 @@
 # BLEU with heads masked, without any update (Michel et al.), on any scored model or at checkpoints of the baseline.
-from heads.config.plan import OUT_OF_DOMAIN_FILE
 
 
 rule ablation:
@@ -49,7 +48,7 @@ rule ablation_out_of_domain:
         target_bpe=f"{BPE}/target.model",
         code=code_of("ablation_out_of_domain"),
     output:
-        masked=f"{ANY_RUN}/{OUT_OF_DOMAIN_FILE}",
+        masked=f"{ANY_RUN}/{names.OUT_OF_DOMAIN_FILE}",
     log:
         f"{ANY_RUN}/log/ablation_out_of_domain.txt",
     benchmark:

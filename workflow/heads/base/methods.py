@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 
 from heads.base.files import UserError
+from heads.base.names import CAUSAL_FILE
 
 RANDOM, STRATIFIED = DRAWN = ("random", "stratified")
 """Random choices, of all heads or within each kind of attention. Each has several draws: random1, random2 and so on."""
@@ -26,7 +27,7 @@ METHOD_FILES = {
     "ablation": "ablation.dev.tsv",
     "confidence": "confidence.tsv",
     "lrp": "lrp.tsv",
-    "causal": "causal.tsv",
+    "causal": CAUSAL_FILE,
     SURGEON: "surgeon.tsv",
     "optimal": "importance.tsv",
     "reversed": "importance.tsv",

@@ -71,10 +71,15 @@ SCORES = {metric: f"{metric}.json" for metric in METRICS}
 """The file of a run with its score, by metric."""
 SCORED_FILES = {TRANSLATION: (SCORES[BLEU], "translations.txt"), CLASSIFICATION: (SCORES[ACCURACY], "predictions.txt")}
 """The files of every scored run, by task."""
+CROSS_ATTENTION_FILE = "cross_attention_roles.tsv"
+ALIGNMENT_FILE = "alignment_heads.tsv"
+"""The file of a run that is made only if there is a word alignment."""
+CAUSAL_FILE = "causal.tsv"
+"""The file of a run that is made only if causal gates are fitted."""
+OUT_OF_DOMAIN_FILE = f"ablation.{OUT_OF_DOMAIN}.tsv"
+"""The file of a run that is made only if there is an out-of-domain test set."""
 ONLY_OF = {
-    TRANSLATION: (
-        *(SCORES[BLEU], "bleu_statistics.tsv", "cross_attention_roles.tsv", "alignment_heads.tsv", "causal.tsv"),
-    ),
+    TRANSLATION: (SCORES[BLEU], "bleu_statistics.tsv", CROSS_ATTENTION_FILE, ALIGNMENT_FILE, CAUSAL_FILE),
     CLASSIFICATION: (SCORES[ACCURACY],),
     EMBEDDING: (SCORES[COSINE],),
     ONE_MODEL: (SCORES[CHRF], SCORES[ROUGE_L]),

@@ -10,12 +10,15 @@ from typing import Any
 from heads.base import methods
 from heads.base.files import UserError
 from heads.base.names import (
+    ALIGNMENT_FILE,
+    CAUSAL_FILE,
     CHOICE_SCOPE,
     CLASSIFICATION,
     EMBEDDING,
     KINDS,
     ONE_MODEL,
     ONLY_OF,
+    OUT_OF_DOMAIN_FILE,
     SCORED_FILES,
     TRANSLATION,
     UNIT_SCOPES,
@@ -32,17 +35,11 @@ from heads.interop.formats import format_of
 SCORED_KINDS = ("baseline", "pruned", "scratch", "selected", "penalty_scratch")
 """The kinds of runs that are scored; models with gates are not, since they still have all heads."""
 
-CAUSAL_FILE = "causal.tsv"
-"""The file of a run that is made only if causal gates are fitted."""
 DOING = {TRANSLATION: "translate", CLASSIFICATION: "classify", EMBEDDING: "embed sentences"}
 DOING |= {ONE_MODEL: "are inspected one by one"}
 """What models do, by their task."""
-ALIGNMENT_FILE = "alignment_heads.tsv"
-"""The file of a run that is made only if there is a word alignment."""
 CHOSEN_FILE = "masked.tsv"
 """The file of a run that is made only if heads are chosen by other means than gates."""
-OUT_OF_DOMAIN_FILE = "ablation.out_of_domain.tsv"
-"""The file of a run that is made only if there is an out-of-domain test set."""
 
 
 class Plan(Texts):

@@ -5,8 +5,7 @@ from typing import Any
 
 import pandas as pd
 
-from heads.base.names import HALVES, HEAD
-from heads.explore.needs import CROSS_ATTENTION
+from heads.base.names import ALIGNMENT_FILE, CROSS_ATTENTION_FILE, HALVES, HEAD
 from heads.explore.wording import MEASURES, measure_of, number, worded
 from heads.tables.labels import MINUS, function_label, relation_label
 from heads.tables.picking import first_of
@@ -53,9 +52,9 @@ def head_rows(frames: Frames, tables: Mapping[str, pd.DataFrame]) -> list[dict[s
         known = _roles(first_of(roles, "trees"))
         named = head_functions({"model.json": heads, "roles.tsv": roles})
         functions = {("enc_self", int(row.layer), int(row.head)): str(row.function) for row in named.itertuples()}
-    if len(cross := frames.get(CROSS_ATTENTION, NOTHING)):
+    if len(cross := frames.get(CROSS_ATTENTION_FILE, NOTHING)):
         known |= _cross_roles(cross)
-    links = frames["alignment_heads.tsv"]
+    links = frames[ALIGNMENT_FILE]
     aligned = _alignments(links) if len(links) else {}
     functions |= {place: "alignment" if one["aligns"] else "other" for place, one in aligned.items()}
     rows = []

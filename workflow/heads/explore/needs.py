@@ -1,19 +1,18 @@
 """Files that the page reads. Imported by the Snakefile, so nothing heavy may be imported here."""
 
+from heads.base.names import ALIGNMENT_FILE, CROSS_ATTENTION_FILE
 from heads.base.runs import Need
 from heads.tables.catalogue import BOTH, SCORE
 
-CROSS_ATTENTION = "cross_attention_roles.tsv"
-"""The target token whose source each cross-attention head looks at; only for translation models."""
 EXPLORED = Need(
     BOTH,
     {
-        "baseline": ("model.json", *SCORE, "roles.tsv", "alignment_heads.tsv", "maps.json", CROSS_ATTENTION),
+        "baseline": ("model.json", *SCORE, "roles.tsv", ALIGNMENT_FILE, "maps.json", CROSS_ATTENTION_FILE),
         "gates": ("heads.tsv", "gates.jsonl"),
         "pruned": ("model.json", *SCORE, "maps.json"),
         "scratch": ("model.json", *SCORE),
     },
-    optional=("roles.tsv", "alignment_heads.tsv", CROSS_ATTENTION),
+    optional=("roles.tsv", ALIGNMENT_FILE, CROSS_ATTENTION_FILE),
     driven=True,
 )
 TABLES = ("measures", "michel_table1", "pruning", "selection", "claims", "scoreboard")

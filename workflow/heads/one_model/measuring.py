@@ -24,7 +24,7 @@ from heads.analysis.role_trees import Treebank, read_treebank, roles_on_trees
 from heads.analysis.roles import frequency_ranks
 from heads.base.bootstrap import interval
 from heads.base.files import UserError, as_written
-from heads.base.names import REFERENCES, UNPRUNED
+from heads.base.names import CAUSAL_FILE, REFERENCES, UNPRUNED
 from heads.config.analyses import (
     AblationSettings,
     AlignmentHeadsSettings,
@@ -67,7 +67,7 @@ OF_TRANSLATORS = ("_cross_attention",)
 OF_ANSWERS = {"_importance": "importance.tsv", "_relevance": "lrp.tsv"}
 """Measurements that need a loss or a logit, which a sentence encoder does not have; their files stay empty."""
 CAUSAL = {"causal gates": "_causal"}
-CAUSAL_FILE, CHECK_FILE = "causal.tsv", "causal_check.tsv"
+CHECK_FILE = "causal_check.tsv"
 RELEVANCE_SENTENCES, RELEVANCE_SUBWORDS = 10, 100
 """The most sentences, and the most subwords of one, as memory for relevance grows with the square of its length."""
 RANDOM_DRAWS = 3

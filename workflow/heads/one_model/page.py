@@ -7,14 +7,14 @@ from typing import Any
 
 import pandas as pd
 
-from heads.base.names import HALVES, METRICS
+from heads.base.names import CAUSAL_FILE, HALVES, METRICS
 from heads.base.runs import Run
 from heads.config.trainings import HardConcrete
 from heads.explore.content import content
 from heads.explore.head_rows import by_head
 from heads.explore.needs import EXPLORED
 from heads.one_model.answering import UNITS
-from heads.one_model.measuring import CAUSAL_FILE, CHECK_FILE
+from heads.one_model.measuring import CHECK_FILE
 from heads.tables.catalogue import TABLES
 from heads.tables.gathering import table_of_frames
 from heads.tables.reading import RunContent, RunFiles, frames_of

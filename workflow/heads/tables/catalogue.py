@@ -5,7 +5,15 @@ Imported by the Snakefile, so nothing heavy may be imported here: functions are 
 
 from dataclasses import dataclass, replace
 
-from heads.base.names import SCORES, TRANSLATION, UNIT_SCOPES
+from heads.base.names import (
+    ALIGNMENT_FILE,
+    CAUSAL_FILE,
+    CROSS_ATTENTION_FILE,
+    OUT_OF_DOMAIN_FILE,
+    SCORES,
+    TRANSLATION,
+    UNIT_SCOPES,
+)
 from heads.base.runs import Need
 from heads.tables.head_measures import FILES, GATES
 
@@ -49,13 +57,11 @@ ENCODER, ALL, BOTH = ("enc_self",), ("all",), ("enc_self", "all")
 TRANSLATORS = (TRANSLATION,)
 SCORE = tuple(SCORES.values())
 """The files that hold the score of a run; each run has one of them."""
-CAUSAL = "causal.tsv"
 MEASURED = {"baseline": tuple(file for file in FILES if file != GATES), "gates": (GATES,)}
 """The files from which all measures of a head are read."""
 
-MICHEL = ("layers_to_one.tsv", "masking_curve.tsv", "checkpoints.tsv", "speed.tsv", "ablation.out_of_domain.tsv")
+MICHEL = ("layers_to_one.tsv", "masking_curve.tsv", "checkpoints.tsv", "speed.tsv", OUT_OF_DOMAIN_FILE)
 """The files from which the claims of Michel et al. are read, besides those of single heads masked."""
-ALIGNED = "alignment_heads.tsv"
 SCORE_AND_SHAPE = (*SCORE, "model.json")
 """Score files say what a score is measured against, so figures of scores from other files read them too."""
 COMPARED = (*SCORE, "bleu_statistics.tsv")
@@ -66,7 +72,7 @@ ONE_MODEL = ("experiment", "kind", "scope", "lam", "keep")
 CLAIMS = Need(
     BOTH,
     {
-        "baseline": (*MEASURED["baseline"], *COMPARED, "model.json", *MICHEL, ALIGNED),
+        "baseline": (*MEASURED["baseline"], *COMPARED, "model.json", *MICHEL, ALIGNMENT_FILE),
         "gates": (*MEASURED["gates"], *TRAINED),
         "pruned": ("roles.tsv", *COMPARED, "model.json"),
         "scratch": (*COMPARED, *TRAINED),
@@ -74,13 +80,13 @@ CLAIMS = Need(
         "penalty_scratch": (*COMPARED, "model.json"),
     },
     ("voita_claims.csv", "michel_claims.csv", "alignment_claims.csv", "michel_nli_claims.csv"),
-    optional=("roles.tsv", CAUSAL, *MICHEL, ALIGNED),
+    optional=("roles.tsv", CAUSAL_FILE, *MICHEL, ALIGNMENT_FILE),
     driven=True,
 )
-MEASURES = Need(BOTH, MEASURED, optional=("roles.tsv", CAUSAL), driven=True)
+MEASURES = Need(BOTH, MEASURED, optional=("roles.tsv", CAUSAL_FILE), driven=True)
 DEPENDENCIES = Need((), {"baseline": ("roles.tsv", "coverage.tsv")}, ("voita_table1_dependencies.csv",), syntactic=True)
 DYNAMICS = Need((), {"baseline": ("dynamics.tsv",)})
-CROSS_ATTENTION = Need((), {"baseline": ("cross_attention_roles.tsv",)}, tasks=TRANSLATORS)
+CROSS_ATTENTION = Need((), {"baseline": (CROSS_ATTENTION_FILE,)}, tasks=TRANSLATORS)
 SCRATCH_CURVE = Need(
     BOTH, dict.fromkeys(("baseline", "gates", "scratch", "selected"), TRAINED), driven=True, tasks=TRANSLATORS
 )
@@ -126,7 +132,7 @@ TABLES: dict[str, Table] = {
         "tables.cross_attention.alignment_table",
         Need(
             BOTH,
-            dict.fromkeys(("baseline", "pruned", "scratch"), (ALIGNED, "model.json")),
+            dict.fromkeys(("baseline", "pruned", "scratch"), (ALIGNMENT_FILE, "model.json")),
             driven=True,
             tasks=TRANSLATORS,
         ),
@@ -176,7 +182,7 @@ FIGURES: dict[str, Figure] = {
         "figures.importance.heads_needed",
         Need(
             BOTH,
-            {"baseline": ("roles.tsv", "cross_attention_roles.tsv", "ablation.tsv", *SCORE), "gates": ("heads.tsv",)},
+            {"baseline": ("roles.tsv", CROSS_ATTENTION_FILE, "ablation.tsv", *SCORE), "gates": ("heads.tsv",)},
             driven=True,
             optional=("roles.tsv",),
             tasks=TRANSLATORS,
@@ -209,7 +215,7 @@ FIGURES: dict[str, Figure] = {
     ),
     "alignment_heads": Figure(
         "figures.cross_attention.alignment_heads",
-        Need(ALL, dict.fromkeys(("baseline", "pruned"), (ALIGNED,)), driven=True, tasks=TRANSLATORS),
+        Need(ALL, dict.fromkeys(("baseline", "pruned"), (ALIGNMENT_FILE,)), driven=True, tasks=TRANSLATORS),
     ),
     "cross_attention": Figure("figures.cross_attention.cross_attention", CROSS_ATTENTION),
     "bleu_encoder_heads": Figure(
@@ -257,8 +263,8 @@ FIGURES: dict[str, Figure] = {
         "figures.michel.fig2",
         Need(
             (),
-            {"baseline": ("ablation.tsv", "ablation.dev.tsv", "ablation.out_of_domain.tsv", *SCORE)},
-            optional=("ablation.out_of_domain.tsv",),
+            {"baseline": ("ablation.tsv", "ablation.dev.tsv", OUT_OF_DOMAIN_FILE, *SCORE)},
+            optional=(OUT_OF_DOMAIN_FILE,),
         ),
     ),
     "michel_fig3": Figure("figures.michel.fig3", Need((), {"baseline": ("masking_curve.tsv", *SCORE)})),

@@ -5,6 +5,8 @@ Imported by the Snakefile, so nothing heavy may be imported here.
 
 from dataclasses import dataclass
 
+from heads.base.names import CAUSAL_FILE
+
 
 @dataclass(frozen=True, slots=True)
 class Measure:
@@ -66,12 +68,12 @@ MEASURES = (
         what="test BLEU of the model less its BLEU without this one head",
     ),
     Measure(
-        *("causal_gate", "causal.tsv", "causal_gate"),
+        *("causal_gate", CAUSAL_FILE, "causal_gate"),
         label="causal gate",
         name="causal gate",
         what="how far its gate stays open when nudged either way, all weights frozen; 1: it helps, 0: it is in the way",
     ),
-    Measure("causal_effect", "causal.tsv", "effect"),
+    Measure("causal_effect", CAUSAL_FILE, "effect"),
     Measure(
         *("syntactic_gain", "roles.tsv"),
         label="syntactic gain",
