@@ -5,9 +5,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
+from numpy.typing import NDArray
 from safetensors.torch import load_file, save_file
+
+from heads.model.folder import load_encoder_only
+from heads.text.encoding import vocabulary_of
+from heads.text.special_ids import PAD
 
 transformers: Any = pytest.importorskip(
     "transformers", reason="transformers is not installed: pip install -r envs/dev.txt", exc_type=ImportError
@@ -25,6 +31,7 @@ EXAMPLES = (
     "the white house",
     "sleeping dogs sleep\tthe cat",
 )
+ALONE = [line.split("\t")[0] for line in EXAMPLES]
 LABELS = {0: "neutral", 1: "Entailment", 2: "CONTRADICTION"}
 SIZES: dict[str, Any] = {
     "vocab_size": len(SUBWORDS),
@@ -80,3 +87,14 @@ def encoded(tokeniser: Any, lines: Sequence[str]) -> Any:
     parts = [line.split("\t") for line in lines]
     rows = [tokeniser(*part) for part in parts]
     return tokeniser.pad(rows, return_tensors="pt")
+
+
+@torch.no_grad()
+def vectors_of(folder: Path) -> NDArray[np.float32]:
+    """A sentence encoder's vectors of ALONE, all at once, padded."""
+    rows = vocabulary_of(folder / "source.model").encode(ALONE)
+    source = torch.full((len(rows), max(map(len, rows)) + 2), PAD)
+    for number, row in enumerate(rows):
+        source[number, : len(row)] = torch.tensor(row)
+    found: NDArray[np.float32] = load_encoder_only(folder)(source, source > PAD)[:, 0].numpy()
+    return found

@@ -27,6 +27,7 @@ from heads.text.vocabulary import Tokens
 from heads.training.loop import Training
 from heads.training.schedule import Pruning, TrainingPlan
 from last_words import pytest_sessionfinish  # noqa: F401 - a hook
+from shape_facts import SIZES
 
 LONG = ("slurm", "workflow", "faults")
 LONG_SECONDS = 3600
@@ -67,18 +68,7 @@ def tiny_shape() -> Callable[..., ModelShape]:
     """Builds a shape; keywords replace its values."""
 
     def build(**changes: Any) -> ModelShape:
-        values = {
-            "width": 10,
-            "head_width": 2,
-            "feedforward": 7,
-            "dropout": 0.0,
-            "pre_norm": True,
-            "source_subwords": 13,
-            "target_subwords": 11,
-            "original_heads": 3,
-            "live_heads": full_heads(layers=2, heads=3),
-        }
-        return ModelShape(**{**values, **changes})
+        return ModelShape(**{**SIZES, "live_heads": full_heads(layers=2, heads=3), **changes})
 
     return build
 

@@ -25,6 +25,7 @@ from heads.text.special_ids import EOS
 from heads.text.vocabulary import Tokens, Vocabulary, train_bpe
 from heads.translation.beam_search import beam_search
 from heads.translation.stream import translated
+from shape_facts import SIZES
 
 SOURCE = ("the cat sees a small dog .", "a white house stands here , near the old river !", "dogs bark loudly .")
 TARGET = ("кот видит маленькую собаку .", "белый дом стоит тут , у старой реки !", "собаки громко лают .")
@@ -91,18 +92,9 @@ def opinionated(*, seed: int, eos: float = 0.0, **changes: Any) -> Transformer:
     changes: to its shape.
     """
     torch.manual_seed(seed)
-    values = {
-        "width": 10,
-        "head_width": 2,
-        "feedforward": 7,
-        "dropout": 0.0,
-        "pre_norm": True,
-        "source_subwords": SUBWORDS["source"],
-        "target_subwords": SUBWORDS["target"],
-        "original_heads": 3,
-        "live_heads": full_heads(layers=2, heads=3),
-    }
-    model = Transformer(ModelShape(**{**values, **changes})).eval()
+    subwords = {f"{side}_subwords": number for side, number in SUBWORDS.items()}
+    shape = ModelShape(**{**SIZES, **subwords, "live_heads": full_heads(layers=2, heads=3), **changes})
+    model = Transformer(shape).eval()
     for value in model.parameters():
         value.data += 0.5 * torch.randn(value.shape)
     model.projection.bias.data[EOS] += eos

@@ -1,11 +1,14 @@
-"""The shape in a model's human-readable file, for tests that need the file but no model."""
+"""The sizes of tiny models, and the shape in a model's human-readable file, for tests that need no model."""
 
 from typing import Any
 
 from heads.model.shape import ModelShape
 
-SIZES = {"width": 10, "head_width": 2, "feedforward": 7, "dropout": 0.0, "pre_norm": True,
-         "source_subwords": 13, "target_subwords": 11, "original_heads": 3}  # fmt: skip
+SIZES: dict[str, Any] = {
+    "width": 10, "head_width": 2, "feedforward": 7, "dropout": 0.0, "pre_norm": True,
+    "source_subwords": 13, "target_subwords": 11, "original_heads": 3,
+}  # fmt: skip
+"""All differ, so that a swapped axis shows."""
 
 
 LIKE_T5: dict[str, Any] = {

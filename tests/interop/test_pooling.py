@@ -15,7 +15,7 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
-from bert_models import EXAMPLES, encoded, save_bert, save_tokeniser, transformers
+from bert_models import ALONE, encoded, save_bert, save_tokeniser, transformers, vectors_of
 from heads.__main__ import main
 from heads.base.files import UserError, read_json, read_tsv, write_json, write_lines
 from heads.interop.bert.reading import read_bert
@@ -26,13 +26,10 @@ from heads.interop.opening import import_any
 from heads.model.folder import load_encoder_only, save_folder
 from heads.model.head_removal import prune
 from heads.model.shape import facts_of, shape_of
-from heads.text.encoding import vocabulary_of
-from heads.text.special_ids import PAD
 from marian_models import changed
 from slow_ones import slow_but
 from small_server import serving_hub
 
-ALONE = [line.split("\t")[0] for line in EXAMPLES]
 OPEN = {"enc_self": [[True, False], [False, True], [True, True]]}
 OFF = dict.fromkeys(("cls_token", "mean_tokens", "max_tokens", "mean_sqrt_len_tokens"), False)
 BY_KEYS = {"word_embedding_dimension": 12, **{f"pooling_mode_{way}": on for way, on in OFF.items()}}
@@ -77,22 +74,11 @@ def theirs(model: Any, tokeniser: Any, way: str) -> NDArray[np.float64]:
     return np.array(found)
 
 
-@torch.no_grad()
-def ours(folder: Path) -> NDArray[np.float32]:
-    """All at once, padded."""
-    rows = vocabulary_of(folder / "source.model").encode(ALONE)
-    source = torch.full((len(rows), max(map(len, rows)) + 2), PAD)
-    for number, row in enumerate(rows):
-        source[number, : len(row)] = torch.tensor(row)
-    found: NDArray[np.float32] = load_encoder_only(folder)(source, source > PAD)[:, 0].numpy()
-    return found
-
-
 @pytest.mark.parametrize(("way", "told"), TOLD)
 def test_vectors_are_made_as_the_files_say(tmp_path: Path, way: str, told: dict[str, Any]) -> None:
     tokeniser, model = save_encoder(tmp_path / "theirs", told)
     assert import_any(str(tmp_path / "theirs"), tmp_path / "ours").note == ""
-    np.testing.assert_allclose(ours(tmp_path / "ours"), theirs(model, tokeniser, way), rtol=0, atol=1e-6)
+    np.testing.assert_allclose(vectors_of(tmp_path / "ours"), theirs(model, tokeniser, way), rtol=0, atol=1e-6)
     others = [theirs(model, tokeniser, other) for other in ("mean", "cls", "max") if other != way]
     assert min(np.abs(theirs(model, tokeniser, way) - other).max() for other in others) > 0.05
     assert ("pooling" in read_json(tmp_path / "ours/model.json")["shape"]) is (way != "mean")
@@ -106,7 +92,7 @@ def test_the_pooling_alone_is_enough_without_a_list_of_parts(tmp_path: Path) -> 
     tokeniser, model = save_encoder(tmp_path / "theirs", TOLD[0][1])
     (tmp_path / "theirs/modules.json").unlink()
     import_any(str(tmp_path / "theirs"), tmp_path / "ours")
-    np.testing.assert_allclose(ours(tmp_path / "ours"), theirs(model, tokeniser, "cls"), rtol=0, atol=1e-6)
+    np.testing.assert_allclose(vectors_of(tmp_path / "ours"), theirs(model, tokeniser, "cls"), rtol=0, atol=1e-6)
 
 
 @pytest.mark.filterwarnings("ignore:Initializing zero-element tensors")
@@ -125,13 +111,13 @@ def test_an_export_pools_alike_and_so_does_the_script_in_its_readme(
     (code,) = re.findall(r"```python\n(.*?)```", (out / "README.md").read_text(encoding="utf-8"), re.DOTALL)
     (tmp_path / "use.py").write_text(code.replace('["A sentence.", "One that is longer."]', repr(ALONE)))
     monkeypatch.chdir(out)
-    used, expected = runpy.run_path(str(tmp_path / "use.py")), ours(folder)
+    used, expected = runpy.run_path(str(tmp_path / "use.py")), vectors_of(folder)
     if form == "onnx":
         found = used["session"].run(None, {"source": used["ids"], "source_mask": used["ids"] > 0})[0]
     else:
         found = used["vectors"].detach().numpy()
         import_any(str(out), tmp_path / "again")
-        np.testing.assert_allclose(ours(tmp_path / "again"), expected, rtol=0, atol=1e-6)
+        np.testing.assert_allclose(vectors_of(tmp_path / "again"), expected, rtol=0, atol=1e-6)
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-6)
     capsys.readouterr()
 
@@ -145,7 +131,7 @@ def test_sentence_transformers_reads_an_export(tmp_path: Path, way: str) -> None
     import_any(str(tmp_path / "theirs"), tmp_path / "ours")
     export_encoder(saved_bundle(tmp_path / "ours"), tmp_path / "out", "huggingface")
     found = peer.SentenceTransformer(str(tmp_path / "out"), device="cpu").encode(ALONE)
-    np.testing.assert_allclose(found, ours(tmp_path / "ours"), rtol=0, atol=1e-6)
+    np.testing.assert_allclose(found, vectors_of(tmp_path / "ours"), rtol=0, atol=1e-6)
     if before is not None:
         np.testing.assert_allclose(before / np.linalg.norm(before, axis=1, keepdims=True), found, rtol=0, atol=1e-6)
 
@@ -247,7 +233,7 @@ def test_a_name_on_the_hub_comes_with_its_pooling(tmp_path: Path, monkeypatch: p
     tokeniser, model = save_encoder(tmp_path / "site/Some-Lab/encoder/resolve/main", TOLD[1][1])
     with serving_hub(tmp_path / "site") as hub:
         import_any(str(fetched("Some-Lab/encoder", hub=hub)), tmp_path / "ours")
-    np.testing.assert_allclose(ours(tmp_path / "ours"), theirs(model, tokeniser, "max"), rtol=0, atol=1e-6)
+    np.testing.assert_allclose(vectors_of(tmp_path / "ours"), theirs(model, tokeniser, "max"), rtol=0, atol=1e-6)
 
 
 def test_heads_are_measured_and_pruned_by_its_own_vectors(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

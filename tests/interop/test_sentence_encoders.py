@@ -11,7 +11,7 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
-from bert_models import EXAMPLES, encoded, save_bert, save_tokeniser, transformers
+from bert_models import ALONE, EXAMPLES, encoded, save_bert, save_tokeniser, transformers, vectors_of
 from heads.__main__ import main
 from heads.base.files import UserError
 from heads.interop.bundle import saved_bundle
@@ -21,10 +21,7 @@ from heads.model.encoder_only import SentenceEncoder
 from heads.model.folder import load_classifier, load_encoder_only, load_folder, save_folder
 from heads.model.head_removal import prune
 from heads.model.shape import facts_of, shape_of
-from heads.text.encoding import vocabulary_of
-from heads.text.special_ids import PAD
 
-ALONE = [line.split("\t")[0] for line in EXAMPLES]
 OPEN = {"enc_self": [[True, False], [False, True], [False, False]]}
 
 
@@ -37,17 +34,6 @@ def theirs(model: Any, tokeniser: Any) -> NDArray[np.float32]:
         mean = states.mean(0)
         found.append(mean / np.sqrt((mean**2).sum()))
     return np.array(found, np.float32)
-
-
-@torch.no_grad()
-def ours(folder: Path) -> NDArray[np.float32]:
-    """All at once, padded."""
-    rows = vocabulary_of(folder / "source.model").encode(ALONE)
-    source = torch.full((len(rows), max(map(len, rows)) + 2), PAD)
-    for number, row in enumerate(rows):
-        source[number, : len(row)] = torch.tensor(row)
-    found: NDArray[np.float32] = load_encoder_only(folder)(source, source > PAD)[:, 0].numpy()
-    return found
 
 
 @pytest.fixture
@@ -69,7 +55,7 @@ def test_vectors_are_those_of_transformers_whatever_is_padded(imported: tuple[Pa
     shape = shape_of(folder)
     assert (shape.embeds, shape.classifies, shape.encoder_only) == (True, False, True)
     expected = theirs(model, tokeniser)
-    np.testing.assert_allclose(ours(folder), expected, rtol=0, atol=1e-6)
+    np.testing.assert_allclose(vectors_of(folder), expected, rtol=0, atol=1e-6)
     assert np.abs(expected[0] - expected[1]).max() > 0.01
 
 
@@ -86,14 +72,14 @@ def test_a_classifier_embeds_nothing_and_a_sentence_encoder_tells_no_labels(impo
 def test_automodel_reads_it_with_zeros_for_heads_that_were_cut_out(
     imported: tuple[Path, Any, Any], tmp_path: Path
 ) -> None:
-    whole = ours(imported[0])
+    whole = vectors_of(imported[0])
     folder = pruned(imported[0])
     difference = export_encoder(saved_bundle(folder), tmp_path / "back", "huggingface", examples=ALONE)
     assert difference is not None and difference < 1e-6
     back = transformers.AutoModel.from_pretrained(tmp_path / "back", add_pooling_layer=False).eval()
     assert type(back).__name__ == "BertModel" and bool((back.encoder.layer[2].attention.self.query.weight == 0).all())
     found = theirs(back, transformers.AutoTokenizer.from_pretrained(tmp_path / "back"))
-    np.testing.assert_allclose(found, ours(folder), rtol=0, atol=1e-6)
+    np.testing.assert_allclose(found, vectors_of(folder), rtol=0, atol=1e-6)
     assert np.abs(found - whole).max() > 0.001
 
 
@@ -115,7 +101,7 @@ def test_the_graph_has_no_matrices_of_heads_that_were_cut_out_and_its_readme_run
     monkeypatch.chdir(out)
     used = runpy.run_path(str(tmp_path / "use.py"))
     found = used["session"].run(None, {"source": used["ids"], "source_mask": used["ids"] > 0})[0]
-    np.testing.assert_allclose(found, ours(folder), rtol=0, atol=1e-6)
+    np.testing.assert_allclose(found, vectors_of(folder), rtol=0, atol=1e-6)
 
 
 @pytest.mark.slow

@@ -14,7 +14,7 @@ BEST = {
 }
 """Columns of the best head's row, and their names in the table of alignment."""
 PLACE = ["experiment", "seed", "layer", "head"]
-ROLE_COLUMNS = (
+CROSS_ATTENTION_TABLE_COLUMNS = (
     *PLACE,
     *("role", "share", "low", "high", "offset", "offset_share", "gain_low", "gain_high"),
     *("holds", "most", "cases", "pairs", "linked_by", "information"),
@@ -56,4 +56,4 @@ def cross_attention_table(frames: Frames) -> pd.DataFrame:
     """
     rows = frames["cross_attention_roles.tsv"].sort_values(PLACE, kind="stable", ignore_index=True)
     largest = rows.groupby(PLACE)["share"].transform("max")
-    return rows.assign(most=(rows["share"] == largest).astype(int))[[*ROLE_COLUMNS]]
+    return rows.assign(most=(rows["share"] == largest).astype(int))[[*CROSS_ATTENTION_TABLE_COLUMNS]]

@@ -39,7 +39,7 @@ MOMENTS_COLUMNS = (
     *("kept_percent", "kept_percent_low", "kept_percent_high"),
     *("paper_epoch", "paper_score", "paper_kept_percent_low", "paper_kept_percent_high", "paper_tag"),
 )
-SPEED_COLUMNS = (
+SPEED_TABLE_COLUMNS = (
     *(*RUN_COLUMNS, "device", "batch_sentences", "heads", "of", "examples_per_second", "examples_per_second_sd"),
     *("faster_percent", "faster_percent_low", "faster_percent_high", "repeats", "sentences", "subwords_per_example"),
     *("parameters", "disk_mb", "peak_memory_mb", "paper_model", "paper_examples_per_second"),
@@ -168,4 +168,4 @@ def speed_table(frames: Frames, table4: pd.DataFrame) -> pd.DataFrame:
     rows = run_order(ours.merge(paper, how="left", on=["batch_sentences", "_unpruned"]))
     keys = rows.assign(_gpu=~rows["device"].str.startswith("CPU"))
     order = keys.sort_values(["experiment", "_gpu", "device"], kind="stable").index
-    return rows.loc[order, list(SPEED_COLUMNS)].reset_index(drop=True)
+    return rows.loc[order, list(SPEED_TABLE_COLUMNS)].reset_index(drop=True)

@@ -236,7 +236,7 @@ def _paper_accuracy(table1: pd.DataFrame, relation: str, direction: str) -> dict
     return found
 
 
-DYNAMICS_COLUMNS = (
+DYNAMICS_TABLE_COLUMNS = (
     *("experiment", "seed", "update", "finished", "role", "name", "layer", "head"),
     *("accuracy", "low", "high", "baseline", "above_baseline", "gained"),
 )
@@ -268,4 +268,4 @@ def dynamics_table(frames: Frames) -> pd.DataFrame:
         half = measure[(measure["finished"] == 0) & (measure["update"] <= end["update"].max() / 2)]
         if len(half):
             table.loc[end.index, "gained"] = float(end["accuracy"].iloc[0] - half["accuracy"].iloc[-1])
-    return table[list(DYNAMICS_COLUMNS)].reset_index(drop=True)
+    return table[list(DYNAMICS_TABLE_COLUMNS)].reset_index(drop=True)
