@@ -7,7 +7,7 @@ from heads.analysis.ablation import Translate, gates_without
 from heads.analysis.metrics import ACCURACY, BLEU, Metric, bleu_by
 from heads.base.files import UserError, read_lines
 from heads.base.methods import SURGEON
-from heads.base.names import AUTO
+from heads.base.names import AUTO, CLASSIFICATION, SCORED_FILES, TRANSLATION
 from heads.base.targets import Target
 from heads.model.encoder import Encoder
 from heads.model.head_removal import open_without
@@ -77,8 +77,8 @@ def metric_of(folder: Path, references: Sequence[str] = (), tokeniser: str = AUT
     shape = shape_of(folder)
     check_answers(shape, folder)
     if shape.classifies:
-        return ACCURACY, "predictions.txt"
-    return bleu_by(tokeniser_of(references, tokeniser)), "translations.txt"
+        return ACCURACY, SCORED_FILES[CLASSIFICATION][1]
+    return bleu_by(tokeniser_of(references, tokeniser)), SCORED_FILES[TRANSLATION][1]
 
 
 def compared_rows(

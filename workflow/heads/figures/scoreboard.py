@@ -13,6 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
+from heads.base.bootstrap import SIGNIFICANT
 from heads.base.names import OURS
 from heads.figures.style import FULL_WIDTH
 from heads.tables.claims import experiments_of, scoreboard_table
@@ -35,7 +36,7 @@ class Look:
 LOOKS = {
     "yes": Look("#0072B2", "✓", "the claim holds here", "#FFFFFF"),
     "no": Look("#E69F00", "✗", "it does not"),
-    "unclear": Look("#F6E7B4", "?", "unclear: the interval contains the limit, or p is not below 0.05"),
+    "unclear": Look("#F6E7B4", "?", f"unclear: the interval contains the limit, or p is not below {SIGNIFICANT}"),
     TOO_FEW: Look("#B5D9F0", "(✓)", "too few heads to tell: chance alone would meet it more than 1 time in 20"),
     TOO_WEAK: Look("#DCC6E0", "∅", "model too weak to tell: it has little to lose"),
     NOT_SETTLED: Look("#D4D4D4", "…", "not settled: training had not levelled off"),

@@ -161,7 +161,7 @@ def _band(axes: Axes, rows: pd.DataFrame, name: str, color: str, style: dict[str
 
 
 def _line(axes: Axes, rows: pd.DataFrame, label: str, style: dict[str, Any]) -> None:
-    """Draw a line through the means over seeds; marks are filled if they differ from the unpruned model (p < 0.05)."""
+    """Draw a line through the means over seeds; marks are filled if they surely differ from the unpruned model."""
     if rows.empty:
         return
     means = with_start(rows, rows.groupby("target", sort=False)[["kept", "score"]].mean())

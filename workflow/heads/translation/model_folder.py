@@ -5,11 +5,11 @@ from pathlib import Path
 from typing import Any
 
 from heads.base.files import UserError, read_json
-from heads.base.names import SIDES
+from heads.base.names import BLEU, SCORES, SIDES
 from heads.model.shape import ModelShape
 from heads.text.vocabulary import Vocabulary
 
-SCORE = "bleu.json"
+SCORE = SCORES[BLEU]
 VOCABULARIES = tuple(f"{side}.model" for side in SIDES)
 PRETRAINED, ABOUT = "pretrained", "about.json"
 """Folder of an imported model's original files, beside its vocabularies, and the file in it with their origin."""
