@@ -262,7 +262,7 @@ def test_flags_are_known_to_commands_alone() -> None:
 
 
 SHARED_BY_COMMANDS = {
-    "cli._flags": r"named_path|compared_corpus|tokeniser_named|pair",
+    "cli._flags": r"named_path|compared_corpus|tokeniser_named|pair|text",
     "cli._job": "job_of",
 }
 """What commands share: values of flags, and the job that the flags of a training describe together."""

@@ -149,6 +149,11 @@ class Masking(Analysis):
     references: Annotated[Path, "plain text of their translations, or labels"]
     target_bpe: AnyTargetBpe
 
+    @property
+    def text(self) -> tuple[Path, Path, Path, str]:
+        """The files of its text, and the tokeniser that the settings name for BLEU, for `read_text`."""
+        return self.source, self.references, self.target_bpe, tokeniser_named(self.settings)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Roles(Analysis):

@@ -7,7 +7,7 @@ from typing import Annotated
 from heads.analysis.ablation import CHOICE_COLUMNS, ablation_rows, choice_rows, columns_of, kept_alone, masked_alone
 from heads.analysis.masking import evaluation_of, load_with_heads, read_text
 from heads.base.files import write_tsv
-from heads.cli._flags import Masking, OutFile, tokeniser_named
+from heads.cli._flags import Masking, OutFile
 from heads.config.analyses import AblationSettings
 from heads.config.settings import section
 from heads.training.devices import label_of, pick
@@ -29,9 +29,8 @@ def run(
     model = load_with_heads(given.model, device)
     dev = settings.model_copy(update={"sentences": settings.dev_sentences})
     answers = partial(evaluation_of, model, device, much_alike=True)
-    common = given.target_bpe, tokeniser_named(given.settings)
-    on_test = answers(read_text(given.source, given.references, *common), settings)
-    on_dev = answers(read_text(dev_source, dev_references, *common), dev)
+    on_test = answers(read_text(*given.text), settings)
+    on_dev = answers(read_text(dev_source, dev_references, *given.text[2:]), dev)
     by_split = {}
     for name, text, masked_out, alone_out in (
         ("test", on_test, masked, alone),

@@ -6,7 +6,7 @@ from typing import Annotated
 from heads.analysis.masking import evaluation_of, load_with_heads, read_text
 from heads.analysis.masking_curve import CHECKPOINT_COLUMNS, checkpoint_rows
 from heads.base.files import write_tsv
-from heads.cli._flags import Checkpoints, Masking, Table, tokeniser_named
+from heads.cli._flags import Checkpoints, Masking, Table
 from heads.config.analyses import CheckpointsSettings, ImportanceSettings
 from heads.config.settings import section
 from heads.config.trainings import TrainingSettings
@@ -38,8 +38,7 @@ def run(
     trained_on = pairs_of(*train, training.max_subwords, labelled=model.shape.encoder_only)
     bound, labelled = (how.batch_tokens, "importance.batch_tokens"), model.shape.encoder_only
     pairs = measured_pairs(Tokens(dev_source), Tokens(dev_target), *bound, labelled=labelled)
-    paths = given.source, given.references, given.target_bpe
-    text = evaluation_of(model, device, read_text(*paths, tokeniser_named(given.settings)), settings)
+    text = evaluation_of(model, device, read_text(*given.text), settings)
     rows = checkpoint_rows(model, weights, pairs, trained_on, *text, settings=settings, how=how, training=training)
     write_tsv(out, rows, text[2].named(CHECKPOINT_COLUMNS))
     return label_of(device)

@@ -6,7 +6,7 @@ from typing import Annotated
 from heads.analysis.choices import MASKED_COLUMNS, choices_of, masked_rows
 from heads.analysis.masking import evaluation_of, read_text
 from heads.base.files import read_tsv, write_tsv
-from heads.cli._flags import Grams, Masking, Table, tokeniser_named
+from heads.cli._flags import Grams, Masking, Table
 from heads.config.analyses import SelectionSettings, TranslateSettings
 from heads.config.settings import section
 from heads.model.folder import load_model
@@ -26,8 +26,7 @@ def run(
     settings = section(SelectionSettings, given.settings["selection"])
     search = section(TranslateSettings, given.settings["translate"])
     model = load_model(given.model).to(device)
-    paths = given.source, given.references, given.target_bpe
-    text = evaluation_of(model, device, read_text(*paths, tokeniser_named(given.settings)), search)
+    text = evaluation_of(model, device, read_text(*given.text), search)
     choices = choices_of(read_tsv(selection))
     maps = load_output_maps(grams, model) if grams else None
     rows = masked_rows(model, choices, *text, resamples=settings.resamples, maps=maps)

@@ -6,7 +6,7 @@ from typing import Annotated
 from heads.analysis.masking import evaluation_of, load_with_heads, read_text
 from heads.analysis.masking_curve import MASKING_CURVE_COLUMNS, curve_rows, walks_of
 from heads.base.files import read_tsv, write_tsv
-from heads.cli._flags import Masking, Table, tokeniser_named
+from heads.cli._flags import Masking, Table
 from heads.config.analyses import MaskingCurveSettings
 from heads.config.settings import section
 from heads.training.devices import label_of, pick
@@ -23,8 +23,7 @@ def run(
     device = pick(given.device, given.threads)
     settings = section(MaskingCurveSettings, given.settings["masking_curve"])
     model = load_with_heads(given.model, device)
-    paths = given.source, given.references, given.target_bpe
-    text = evaluation_of(model, device, read_text(*paths, tokeniser_named(given.settings)), settings)
+    text = evaluation_of(model, device, read_text(*given.text), settings)
     measured = (importance, ablation_dev, ablation_test)
     walks = walks_of(model, *map(read_tsv, measured), random=settings.random_orders)
     rows = curve_rows(model, walks, *text, step=settings.step, resamples=settings.resamples)
