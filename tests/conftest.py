@@ -7,14 +7,12 @@ B 2 sentences, S 5 source and T 4 target positions, H 3 heads of E 2 dimensions,
 import gc
 import os
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from safetensors.numpy import save_file
 
 from heads.base.provenance import COMMIT
 from heads.config.trainings import HardConcrete, LengthSettings, TrainingSettings
@@ -41,9 +39,11 @@ FIRST_FREE = 4
 def pytest_configure() -> None:
     """Use one thread per test process by default: with two, processes that run in parallel take many times as long.
 
-    The commit is told, so that not every model that is written asks Git for it.
+    The commit is told, so that not every model that is written asks Git for it. Nor does every file wait for the disk:
+    that is for a loss of power, which no test has, and takes milliseconds each.
     """
     os.environ.setdefault(COMMIT, "c" * 40)
+    os.fsync = lambda _: None
     torch.set_num_threads(int(os.environ.setdefault("OMP_NUM_THREADS", "1")))
     gc.disable()
 
@@ -138,26 +138,21 @@ def length() -> Callable[..., LengthSettings]:
     return build
 
 
-@pytest.fixture
-def digit_pairs(tmp_path: Path) -> Callable[..., Pairs]:
+@pytest.fixture(scope="session")
+def digit_pairs() -> Callable[..., Pairs]:
     """Builds pairs in which the target is the source backwards, both random digits."""
 
     def build(*, count: int, shortest: int = 2, longest: int = 6, seed: int = 3, digits: int = 7) -> Pairs:
         generator = np.random.default_rng(seed)
         lengths = generator.integers(shortest, longest + 1, count)
         sources = [generator.integers(FIRST_FREE, FIRST_FREE + digits, n).astype(np.int32) for n in lengths]
-        offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-        sides = {"source": sources, "target": [np.ascontiguousarray(s[::-1]) for s in sources]}
-        for side, sequences in sides.items():
-            ids = np.concatenate(sequences)
-            save_file({"ids": ids, "offsets": offsets}, tmp_path / f"digits-{seed}.{side}.safetensors")
-        tokens = [Tokens(tmp_path / f"digits-{seed}.{side}.safetensors") for side in sides]
-        return Pairs(tokens[0], tokens[1], max_subwords=longest)
+        source, target = (Tokens.of(np.concatenate(s), lengths) for s in (sources, [s[::-1] for s in sources]))
+        return Pairs(source, target, max_subwords=longest)
 
     return build
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def new_training(
     tiny_shape: Callable[..., ModelShape],
     training_settings: Callable[..., TrainingSettings],

@@ -59,10 +59,17 @@ def run(
     return {}
 
 
-@pytest.fixture
-def uninterrupted(new_training: New, tmp_path: Path) -> Training:
+@pytest.fixture(scope="module")
+def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of the uninterrupted training; only to be read."""
+    return tmp_path_factory.mktemp("whole") / "uninterrupted"
+
+
+@pytest.fixture(scope="module")
+def uninterrupted(new_training: New, logs: Path) -> Training:
+    """Only to be compared with."""
     training = build(new_training)
-    run(training, tmp_path / "uninterrupted")
+    run(training, logs)
     return training
 
 
@@ -103,7 +110,7 @@ def test_a_training_may_be_killed_many_times(new_training: New, uninterrupted: T
 
 
 def test_the_logs_of_a_resumed_training_hold_every_update_once(
-    new_training: New, uninterrupted: Training, tmp_path: Path
+    new_training: New, uninterrupted: Training, logs: Path, tmp_path: Path
 ) -> None:
     del uninterrupted
     folder = tmp_path / "unfinished"
@@ -112,7 +119,7 @@ def test_the_logs_of_a_resumed_training_hold_every_update_once(
         stream.write('{"update": 9, "cut off in the mid')
     run(build(new_training), folder)
     for name, updates in (("train.jsonl", [4, 8, 11]), ("gates.jsonl", [1, 3, 6, 9, 11])):
-        resumed, whole = (read_jsonl(tmp_path / kind / name) for kind in ("unfinished", "uninterrupted"))
+        resumed, whole = (read_jsonl(place / name) for place in (folder, logs))
         assert [record["update"] for record in resumed] == updates
         for one, other in zip(resumed, whole, strict=True):
             assert {k: v for k, v in one.items() if k in ("update", "dev_loss", "p_open", "learning_rate")} == {
@@ -234,14 +241,21 @@ def keeping(new_training: New, updates: tuple[int, ...] = KEPT) -> Training:
     return training
 
 
+@pytest.fixture(scope="module")
+def moments(new_training: New, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of an uninterrupted training that keeps moments; only to be read."""
+    folder = tmp_path_factory.mktemp("moments") / "whole"
+    run(keeping(new_training), folder)
+    return folder
+
+
 @pytest.mark.parametrize(("save", "kill"), [((1,), 3), ((2, 6), 9), ((5,), 11), ((8,), 11)], ids=str)
 def test_a_killed_and_resumed_training_keeps_the_same_moments(
-    new_training: New, tmp_path: Path, save: tuple[int, ...], kill: int
+    new_training: New, moments: Path, tmp_path: Path, save: tuple[int, ...], kill: int
 ) -> None:
-    run(keeping(new_training), tmp_path / "whole")
     run(keeping(new_training), tmp_path / "unfinished", save=save, kill=kill)
     run(keeping(new_training), tmp_path / "unfinished")
-    whole, resumed = checkpoints_in(tmp_path / "whole"), checkpoints_in(tmp_path / "unfinished")
+    whole, resumed = checkpoints_in(moments), checkpoints_in(tmp_path / "unfinished")
     assert tuple(resumed) == KEPT
     for update, path in whole.items():
         expected, found = load_tensors(path)[0], load_tensors(resumed[update])[0]
