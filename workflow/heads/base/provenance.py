@@ -5,6 +5,7 @@ import os
 import platform
 import re
 import subprocess
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -24,8 +25,14 @@ def provenance() -> dict[str, Any]:
         "commit": commit,
         "changed_since_commit": changed,
         "python": platform.python_version(),
-        **{package: version(package) for package in PACKAGES},
+        **_versions(),
     }
+
+
+@cache
+def _versions() -> dict[str, str]:
+    # Looked up once: that takes milliseconds, and a stage may write many models.
+    return {package: version(package) for package in PACKAGES}
 
 
 def made_by(
