@@ -34,6 +34,8 @@ SENTENCE = (
     ("excellent", "amod", 7), ("tools", "obj", 4), ("yesterday", "advmod", 4), (".", "punct", 4),
 )  # fmt: skip
 GATE_COLUMNS = ("attention", "layer", "head", "log_alpha", "p_open", "open", "strictly_between")
+TREE_FILES = ("roles.tsv", "coverage.tsv", "positions.tsv", "dynamics.tsv")
+"""What is measured with trees."""
 Row = dict[str, Any]
 Live = dict[str, list[list[int]]]
 
@@ -63,7 +65,7 @@ def table_of(name: str, runs: Sequence[Path], *flags: str) -> list[dict[str, str
 
 def take_trees(runs: Sequence[Path]) -> None:
     """Leave in runs only what is measured on sentences without trees: nothing about relations."""
-    for path in (run / name for run in runs for name in ("roles.tsv", "coverage.tsv", "positions.tsv", "dynamics.tsv")):
+    for path in (run / name for run in runs for name in TREE_FILES):
         if path.exists():
             rows, [columns] = read_tsv(path), [line.split("\t") for line in read_lines(path)[:1]]
             kept = [

@@ -18,13 +18,13 @@ from numpy.typing import NDArray
 from drawn_figures import draw
 from fake_results import World, write_results
 from heads.__main__ import main
+from heads.cli import figure as command
 from heads.config.trainings import HardConcrete
 from heads.figures.dependencies import BEST, shares_at
-from heads.figures.gates import LOG_ALPHAS, density, hard_concrete, masses
-from heads.figures.style import PAPER_COLOURS, save, styled
+from heads.figures.gates import LOG_ALPHAS, density, masses
+from heads.figures.style import PAPER_COLOURS
 from heads.pruning.gates import probability_one, probability_open, sample
-from heads.tables.catalogue import FIGURES
-from heads.tables.reading import RUN_COLUMNS, Frames, load_runs
+from heads.tables.reading import RUN_COLUMNS, Frames
 
 OTHER_GATES = {"temperature": 0.7, "low": -0.3, "high": 1.2, "log_alpha_init": -0.5}
 SHAPES = (HardConcrete(), HardConcrete(**OTHER_GATES))
@@ -228,11 +228,11 @@ def test_only_the_figure_of_gates_is_told_settings_and_it_needs_them(
 
 
 def test_the_command_draws_gates_from_the_settings_that_it_is_told(
-    small: dict[str, list[Path]], tmp_path: Path
+    small: dict[str, list[Path]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    runs = small["a"]
-    assert drawn_by_command("hard_concrete", runs, tmp_path, "--gates", json.dumps({"a": OTHER_GATES})) == 0
-    with styled():
-        figure = hard_concrete(load_runs(FIGURES["hard_concrete"].need, runs), HardConcrete(**OTHER_GATES), "a")
-        save(figure, tmp_path / "y.pdf", tmp_path / "y.png")
-    assert (tmp_path / "x.png").read_bytes() == (tmp_path / "y.png").read_bytes()
+    figures = [draw("hard_concrete", small["a"], shape=HardConcrete(**OTHER_GATES))]
+    monkeypatch.setattr(command, "save", lambda figure, *_: figures.append(figure))
+    assert drawn_by_command("hard_concrete", small["a"], tmp_path, "--gates", json.dumps({"a": OTHER_GATES})) == 0
+    expected, found = ([line.get_xydata() for axes in figure.axes for line in axes.lines] for figure in figures)
+    np.testing.assert_equal(found, expected)
+    assert [np.ravel(line.get_xdata())[0] for line in figures[1].axes[3].lines] == [-0.5]

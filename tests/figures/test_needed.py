@@ -1,6 +1,5 @@
 """The grid of the heads that a model needs, read back from what is drawn."""
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,10 +16,16 @@ from heads.tables.reading import Frames, load_runs
 NAME = "heads_needed"
 
 
-@pytest.fixture
-def frames(tmp_path: Path) -> Frames:
+@pytest.fixture(scope="module")
+def read(tmp_path_factory: pytest.TempPathFactory) -> Frames:
+    """Only to be copied."""
     world = World(layers=3, heads=4, lams=("0.01", "0.1"), seeds=(2, 3))
-    return load_runs(FIGURES[NAME].need, write_results(tmp_path / "rich", world))
+    return load_runs(FIGURES[NAME].need, write_results(tmp_path_factory.mktemp("needed") / "rich", world))
+
+
+@pytest.fixture
+def frames(read: Frames) -> Frames:
+    return {name: rows.copy() for name, rows in read.items()}
 
 
 def written(axes: Axes, layer: int, head: int) -> list[str]:

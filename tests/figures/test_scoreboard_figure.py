@@ -48,7 +48,6 @@ def page(monkeypatch: pytest.MonkeyPatch, board: pd.DataFrame, seeds: int = 1) -
     with styled():
         figure = drawing.scoreboard({"model.json": frame}, *PAPERS, ", ".join(names))
         (axes,) = figure.axes
-        FigureCanvasAgg(figure).draw()
         return axes
 
 
