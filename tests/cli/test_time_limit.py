@@ -34,21 +34,24 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     return now
 
 
-def limited(new_training: New, seconds: float, updates: int = 40) -> Training:
-    """A training of so many updates at most, with a learning rate that falls until the last one."""
-    training = new_training(plan={"updates": updates}, decay_share=1.0, evaluate_every=4)
+MOST = 24
+
+
+def limited(new_training: New, seconds: float) -> Training:
+    """A training of MOST updates at most, with a learning rate that falls until the last one."""
+    training = new_training(plan={"updates": MOST}, decay_share=1.0, evaluate_every=4)
     training.plan = replace(training.plan, seconds=seconds)
     return training
 
 
-def ended(training: Training, folder: Path) -> dict[str, Any]:
-    """The facts of a training that is run to its end."""
-    return loop.train(training, lambda *_: {"dev_loss": 1.0}, UnfinishedFolder(folder, "one", 0.0))
+def ended(training: Training, folder: Path, every: float = 1e9) -> dict[str, Any]:
+    """The facts of a training that is run to its end, and saves its state after so many seconds."""
+    return loop.train(training, lambda *_: {"dev_loss": 1.0}, UnfinishedFolder(folder, "one", every))
 
 
 @pytest.mark.parametrize(
     ("seconds", "updates"),
-    [(20.0, 16), (20.9, 16), (9.5, 4), (3.0, 3), (44.0, 40), (500.0, 40), (0.0, 40)],
+    [(20.0, 16), (20.9, 16), (9.5, 4), (3.0, 3), (28.0, MOST), (500.0, MOST), (0.0, MOST)],
     # After update 3, 2 * 3 + 1 seconds have passed, and the last two updates took 2 on average; after update 5,
     # 2 * 3 + 3 seconds have passed, and each further update takes one.
 )
@@ -58,8 +61,8 @@ def test_the_number_of_updates_is_what_fits_into_the_time(
     training = limited(new_training, seconds)
     facts = ended(training, tmp_path / "unfinished")
     assert (facts["updates"], facts["total_updates"], training.update) == (updates,) * 3
-    assert facts.get("updates_cut", 0) == 40 - updates
-    assert ("updates_cut" in facts) == (updates < 40)
+    assert facts.get("updates_cut", 0) == MOST - updates
+    assert ("updates_cut" in facts) == (updates < MOST)
     last = [*read_jsonl(tmp_path / "unfinished/train.jsonl")][-1]
     assert (last["update"], last["updates"]) == (updates, updates)
     if updates > 5:  # in which it did not know yet
@@ -71,16 +74,16 @@ def test_a_training_that_was_stopped_ends_where_it_would_have(
     new_training: New, clock: list[float], tmp_path: Path, killed_at: int
 ) -> None:
     """Once it has decided, it does not decide again; before, it is given its whole time once more."""
-    whole = limited(new_training, 20.0)
-    ended(whole, tmp_path / "whole")
     with pytest.raises(Killed):
-        ended(killed(limited(new_training, 20.0), killed_at), tmp_path / "stopped")
+        ended(killed(limited(new_training, 20.0), killed_at), tmp_path / "stopped", every=0.0)
     resumed = limited(new_training, 20.0)
     clock[0] += 1000.0
     facts = ended(resumed, tmp_path / "stopped")
     taken = {2: 3 + 3, 4: 2, 9: 9}[killed_at]
     assert facts["updates"] == 5 + 20 - taken
     if killed_at == 9:
+        whole = limited(new_training, 20.0)
+        ended(whole, tmp_path / "whole")
         assert_same(resumed, whole)
 
 
