@@ -1,6 +1,5 @@
 """Figures of poor data, of models without a kind of attention, and of classifiers: they show all there is."""
 
-from io import BytesIO
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -8,10 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.collections import QuadMesh
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
-from PIL import Image
 
 from drawn_figures import OF_TRANSLATORS, draw, lines_of, panels_of
 from fake_labels import MAJORITY, write_told
@@ -82,9 +81,9 @@ def amount(axes: Axes) -> int:
 
 def pixels(figure: Figure) -> NDArray[np.int_]:
     """The pixels of a figure."""
-    stream = BytesIO()
-    figure.savefig(stream, format="png")
-    return np.asarray(Image.open(stream)).astype(int)
+    canvas = FigureCanvasAgg(figure)
+    canvas.draw()
+    return np.asarray(canvas.buffer_rgba()).astype(int)
 
 
 @pytest.mark.parametrize("name", slow_but(OF_TRANSLATORS[::4], OF_TRANSLATORS))
