@@ -43,7 +43,7 @@ def pytest_configure() -> None:
     that is for a loss of power, which no test has, and takes milliseconds each.
     """
     os.environ.setdefault(COMMIT, "c" * 40)
-    os.fsync = lambda _: None
+    os.fsync = lambda fd: None
     torch.set_num_threads(int(os.environ.setdefault("OMP_NUM_THREADS", "1")))
     gc.disable()
 

@@ -2,8 +2,10 @@
 
 import itertools
 import json
+import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -76,6 +78,19 @@ def take_trees(runs: Sequence[Path]) -> None:
 
 def write_results(folder: Path, world: World) -> list[Path]:
     """Write every run of an experiment below `folder`, whose name is the experiment's, and return their folders."""
+    made, runs = _once(world)
+    shutil.copytree(made.name, folder, copy_function=shutil.copyfile, dirs_exist_ok=True)
+    return [folder / run for run in runs]
+
+
+@cache
+def _once(world: World) -> tuple[TemporaryDirectory[str], list[Path]]:
+    """A folder of a world's runs, which have the same numbers anywhere, only to be copied, and their places in it."""
+    made = TemporaryDirectory(prefix="world")
+    return made, [run.relative_to(made.name) for run in _written(Path(made.name), world)]
+
+
+def _written(folder: Path, world: World) -> list[Path]:
     runs = []
     for seed in world.seeds:
         rng = np.random.default_rng(seed)
