@@ -139,6 +139,28 @@ def test_a_model_that_is_to_be_faster_is_timed_and_cut_down_until_it_is(
     assert timed[-1] < 1.75, "no more than needed"
 
 
+@pytest.mark.parametrize("larger", [1.21, 1.19])
+def test_a_model_that_is_much_faster_than_asked_for_gives_way_to_a_larger_one_that_is_fast_enough(
+    texts: AnsweredSplits, monkeypatch: pytest.MonkeyPatch, larger: float
+) -> None:
+    surgery, made = surgery_of(texts, faster=1.2), list[Encoder]()
+    speeds = counted(surgery.costs, TIMES)
+
+    def measured(models: Mapping[str, Encoder], *_: int, **__: int) -> dict[str, tuple[float, float, float]]:
+        if "smaller" not in models:
+            found: dict[str, tuple[float, float, float]] = speeds(models)
+            return found
+        made.append(models["smaller"])
+        return {"smaller": (1.6 if len(made) == 1 else larger,) * 3}
+
+    monkeypatch.setattr(surgery.costs, "speeds", measured)
+    found = surgery.as_fast_as_asked(0)
+    assert len(made) == 2
+    first, second = (sum(value.numel() for value in model.parameters()) for model in made)
+    assert first < second, "what is left is more"
+    assert found is made[larger >= 1.2]
+
+
 def test_what_is_too_small_or_too_fast_is_refused_with_what_is_possible(
     texts: AnsweredSplits, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -38,6 +38,8 @@ SHOWN = (0.875, 0.75, 0.625, 0.5)
 SEARCH = AblationSettings(sentences=SCORED_SENTENCES, beam=1, length_penalty=0.0, batch_tokens=GREEDY.batch_tokens)
 TIMED = 4
 """How often a model is timed at most, until it is as fast as asked for."""
+NEAR = 1.05
+"""How many times as fast as asked for a model may be, or a larger one is tried, which loses less."""
 
 
 class Surgery:
@@ -66,8 +68,11 @@ class Surgery:
         save_folder(model, out, {**UNTRAINED, **self.whole.facts}, made_by())
 
     def as_fast_as_asked(self, heads: int) -> Encoder:
-        """The model with so many heads and of the size asked for; if it is too slow when timed, a smaller one."""
-        request, more, speed = self.request, 1.0, 1.0
+        """The model with so many heads and of the size asked for; if it is too slow when timed, a smaller one.
+
+        If it is much faster than asked for, a larger one, unless that is too slow.
+        """
+        request, more, speed, enough, too_slow = self.request, 1.0, 1.0, None, False
         if not request.kinds:
             return self.model
         for _ in range(TIMED):
@@ -82,10 +87,16 @@ class Surgery:
                 break
             speed, *_ = self.costs.speeds({"smaller": model})["smaller"]
             self.report(f"timed in {self.costs.timed_in}, it is {speed:.2f} times as fast as the whole model")
-            if speed >= request.faster:
-                break
+            if speed < request.faster:
+                if enough is not None:
+                    break
+                too_slow = True
+            else:
+                enough = model
+                if too_slow or speed <= NEAR * request.faster:
+                    break
             more *= (1 - 1 / request.faster) / max(1 - 1 / speed, 0.01)
-        return model
+        return model if enough is None else enough
 
     def numbers(self, heads: int, more: float = 1.0) -> dict[Place, int]:
         """How many heads or units each sub-layer keeps.
