@@ -1,5 +1,6 @@
 """What heads and hidden units cost: bytes as the files have them, time as it is measured, and models within limits."""
 
+import copy
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -50,7 +51,7 @@ def test_what_heads_and_units_weigh_is_what_files_lose(texts: AnsweredSplits, tm
     pytest.importorskip({"onnx": "onnxscript", "ctranslate2": "ctranslate2"}.get(form, "torch"))
     surgery = surgery_of(texts, megabytes=1.0, format=form)
     costs, sizes, told = surgery.costs, [], []
-    assert surgery.request.kinds == KINDS
+    assert costs.kinds == KINDS
     for name, units in (("one", 8), ("two", 3)):
         numbers = {where: (units if where[0] in FEEDFORWARDS else 1 + (name == "one")) for where in surgery.rungs}
         small = surgery.of_numbers(numbers)
@@ -69,6 +70,17 @@ def test_heads_weigh_nothing_in_a_format_that_keeps_zeros_in_their_place(texts: 
         costs = surgery_of(texts, keep=keep, megabytes=1.0, format=form).costs
         assert (costs.bytes(("dec_enc", 0)) > 0) == saves
         assert costs.bytes(("enc_ffn", 0)) > 0
+
+
+def test_heads_save_nothing_where_layers_that_differ_already_have_one_number_or_zeros_stay(
+    texts: AnsweredSplits,
+) -> None:
+    even, uneven = texts.model.model, copy.deepcopy(texts.model.model)
+    uneven.shape = replace(even.shape, live_heads={**even.shape.live_heads, "dec_enc": ((0, 1), (1,))})
+    for form, saving in (("folder", 2), ("onnx", 2), ("ctranslate2", 1), ("huggingface", 0), ("marian", 0), ("npz", 0)):
+        request = PruningRequest("all", None, None, 1, "surgeon", faster=1.3, format=form)
+        whole = [Costs(replace(texts.model, model=model), texts, request, CPU) for model in (even, uneven)]
+        assert [costs.kinds for costs in whole] == [KINDS] * saving + [FEEDFORWARDS] * (2 - saving)
 
 
 def counted(costs: Costs, of: Mapping[str, float]) -> Callable[..., Any]:
@@ -203,28 +215,27 @@ def padded(costs: Costs) -> Callable[..., Any]:
 STACKS = (("enc_self",), ("dec_self", "dec_enc"))
 
 
-def test_in_ctranslate2_heads_go_equally_from_all_layers_of_a_stack_and_save_time(
-    texts: AnsweredSplits, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def padding(texts: AnsweredSplits, monkeypatch: pytest.MonkeyPatch) -> Surgery:
+    """The surgery of a model that is to be 1.2 times as fast in CTranslate2."""
     pytest.importorskip("ctranslate2")
     surgery = surgery_of(texts, faster=1.2, format="ctranslate2")
     monkeypatch.setattr(surgery.costs, "speeds", padded(surgery.costs))
+    return surgery
+
+
+def test_in_ctranslate2_heads_go_equally_from_all_layers_of_a_stack_and_save_time(padding: Surgery) -> None:
     for kind in ATTENTIONS:
-        assert surgery.costs.time((kind, 0)) == pytest.approx(0.2 / (1 + 0.2 * 18))
-    heads = surgery.as_fast_as_asked(0).shape.live_heads
+        assert padding.costs.time((kind, 0)) == pytest.approx(0.2 / (1 + 0.2 * 18))
+    heads = padding.as_fast_as_asked(0).shape.live_heads
     left = [{len(layer) for kind in kinds for layer in heads[kind]} for kinds in STACKS]
     assert all(len(numbers) == 1 for numbers in left)
     assert 6 < sum(len(layer) for kind in ATTENTIONS for layer in heads[kind]) < 18, "no more than needed"
 
 
-def test_where_heads_go_together_each_size_has_the_next_number_that_can_be(
-    texts: AnsweredSplits, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_where_heads_go_together_each_size_has_the_next_number_that_can_be(padding: Surgery) -> None:
     """Two layers of the encoder, and four attentions of the decoder, lose heads together: 11 cannot be left."""
-    pytest.importorskip("ctranslate2")
-    surgery = surgery_of(texts, faster=1.2, format="ctranslate2")
-    monkeypatch.setattr(surgery.costs, "speeds", padded(surgery.costs))
-    told = [int(line.split(" heads")[0]) for line in surgery.sizes()]
+    told = [int(line.split(" heads")[0]) for line in padding.sizes()]
     assert [number - least for number, least in zip(told, (16, 14, 11, 9), strict=True)] == [0, 0, 1, 1]
 
 

@@ -1,6 +1,5 @@
 """What `heads prune` is asked for: flags as requests, those that do not go together, and numbers that fit a model."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -21,7 +20,6 @@ from model_folders import Experiment
         ({"feedforward": "66.7%"}, FEEDFORWARDS, {"units": None, "units_percent": 66.7}),
         ({"faster": 1.3}, (*ATTENTIONS, *FEEDFORWARDS), {"faster": 1.3}),
         ({"faster": 1.3, "format": "ctranslate2"}, (*ATTENTIONS, *FEEDFORWARDS), {"format": "ctranslate2"}),
-        ({"faster": 1.3, "format": "huggingface"}, FEEDFORWARDS, {"format": "huggingface"}),
         ({"megabytes": 9.5, "keep": "encoder=12", "format": "marian"}, ("enc_self", *FEEDFORWARDS), {"megabytes": 9.5}),
         ({"keep": "12", "by": "gates"}, ATTENTIONS, {"updates": 400, "minutes": 0.0}),
         ({"vocabulary": True}, (), {"vocabulary": True, "minutes": 0.0, "keep": None}),
@@ -33,7 +31,7 @@ def test_flags_say_what_may_go_and_how_much(
     given: dict[str, Any], kinds: tuple[str, ...], expected: dict[str, Any]
 ) -> None:
     request = request_of(**given)
-    assert request.kinds == kinds
+    assert request.kinds(heads_save=True) == kinds
     assert {name: getattr(request, name) for name in expected} == expected
 
 
@@ -64,15 +62,13 @@ def test_a_percentage_is_of_the_units_that_the_model_has(experiment: Experiment,
     assert fitted(request, shape_of(experiment.baseline)).units == units
 
 
-def test_where_layers_differ_already_heads_save_nothing_in_a_format_with_one_number_of_them(
-    experiment: Experiment,
-) -> None:
-    whole = shape_of(experiment.baseline)
-    uneven = replace(whole, live_heads={**whole.live_heads, "dec_enc": ((0, 1), (1,))})
-    for form, saves in (("ctranslate2", False), ("onnx", True)):
-        request = PruningRequest("all", None, None, 1, "surgeon", faster=1.3, format=form)
-        assert fitted(request, whole).kinds == (*ATTENTIONS, *FEEDFORWARDS)
-        assert fitted(request, uneven).kinds == ((*ATTENTIONS, *FEEDFORWARDS) if saves else FEEDFORWARDS)
+def test_where_heads_save_nothing_they_go_only_if_a_number_is_asked_for() -> None:
+    for given, kinds in (
+        ({"faster": 1.3}, FEEDFORWARDS),
+        ({"megabytes": 9.5}, FEEDFORWARDS),
+        ({"faster": 1.3, "keep": "encoder=12"}, ("enc_self", *FEEDFORWARDS)),
+    ):
+        assert request_of(**given).kinds(heads_save=False) == kinds
 
 
 def test_a_number_that_the_model_cannot_have_is_refused(experiment: Experiment) -> None:

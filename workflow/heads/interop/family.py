@@ -93,6 +93,9 @@ class ExportFormat:
     """Raises UserError if a shape, with its vocabularies and the files it came with, cannot be written so."""
     one_width: tuple[tuple[str, ...], ...] = ()
     """Groups of feed-forward stacks whose layers all have as many hidden units; empty if each has its own."""
+    one_number: tuple[tuple[str, ...], ...] | None = None
+    """Groups of kinds of attention whose layers all have as many heads, filled up with zeros; empty if each has its
+    own; None if all heads that are gone are zeros."""
     own_names: bool = False
     """Whether the folder has its vocabularies under its own names, so that ours are left out."""
     own_files: bool = False

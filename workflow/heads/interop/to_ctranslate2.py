@@ -39,6 +39,8 @@ PARTS = {
 """CTranslate2's names of our sub-layers."""
 NORMS = {"weight": "gamma", "bias": "beta"}
 """CTranslate2's names of a norm's parameters."""
+STACKS = {"encoder": ("enc_self",), "decoder": ("dec_self", "dec_enc")}
+"""The kinds of attention that have one number of heads in all layers of a stack."""
 ROWS = "alignment_heads.tsv"
 STEP = "output"
 """Programs that return attention with a translation report, for each subword, that of the step which outputs it."""
@@ -135,10 +137,8 @@ def without_nameless(model: Transformer) -> Transformer:
 def _described(model: Transformer, specs: Any) -> Any:
     """The model as a CTranslate2 spec with its weights."""
     shape = model.shape
-    most = {
-        stack: max(1, *(len(layer) for kind in kinds for layer in shape.live_heads[kind]))
-        for stack, kinds in (("encoder", ("enc_self",)), ("decoder", ("dec_self", "dec_enc")))
-    }
+    live = shape.live_heads
+    most = {stack: max(1, *(len(layer) for kind in kinds for layer in live[kind])) for stack, kinds in STACKS.items()}
     how = {"pre_norm": shape.pre_norm, "head_dim": shape.head_width, "layernorm_embedding": shape.embedding_norm}
     how |= {"rms_norm": shape.rms_norm, "ffn_glu": shape.gated_units}
     how["relative_attention_bias"] = bool(shape.distance_buckets)
@@ -241,8 +241,7 @@ def aligning_heads(rows: Path, shape: ModelShape) -> list[AligningHead]:
             f"{rows} does not list exactly the live cross-attention heads of this model for step {STEP}: measure them "
             "with python -m heads alignment_heads."
         )
-    ordered = sorted(found)
-    return [head for _, head, aligns in ordered if aligns] or [head for _, head, _ in ordered[:1]]
+    return [head for _, head, aligns in sorted(found) if aligns] or [min(found)[1]]
 
 
 def aligning_first(model: Transformer, heads: Sequence[AligningHead]) -> tuple[Transformer, list[list[int]]]:
@@ -251,15 +250,13 @@ def aligning_first(model: Transformer, heads: Sequence[AligningHead]) -> tuple[T
     The best head is the first of `heads`. A place is a layer and a position among its live heads.
     """
     live = model.shape.live_heads["dec_enc"]
-    order = {layer: list(numbers) for layer, numbers in enumerate(live)}
     if not heads:
         return model, []
-    best = heads[0][0]
+    order, best = {layer: list(numbers) for layer, numbers in enumerate(live)}, heads[0][0]
     front = [head for layer, head in heads if layer == best]
     order[best] = front + [head for head in live[best] if head not in front]
-    moved = copy.deepcopy(model)
+    moved, width = copy.deepcopy(model), model.shape.head_width
     attention = layers_of(moved.decoder)[best].cross_attention
-    width = model.shape.head_width
     rows = torch.cat([torch.arange(width) + width * live[best].index(head) for head in order[best]])
     for linear in (attention.query, attention.key, attention.value):
         for parameter in linear.parameters():
@@ -295,5 +292,8 @@ def _translating(what: Translation, batches: Sequence[TimedBatch], folder: Path)
 
 
 CTRANSLATE2 = ExportFormat(
-    _write, lambda shape, *_: refuse_for_ctranslate2(shape), engine=Engine("CTranslate2", _translating)
+    _write,
+    lambda shape, *_: refuse_for_ctranslate2(shape),
+    one_number=tuple(STACKS.values()),
+    engine=Engine("CTranslate2", _translating),
 )

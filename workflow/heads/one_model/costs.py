@@ -49,7 +49,12 @@ class Costs:
 
     def counts(self, place: Place) -> bool:
         """Whether a head or unit that is gone saves anything."""
-        return place[0] in FEEDFORWARDS or self.request.heads_go
+        return place[0] in FEEDFORWARDS or self.heads_alike is not None
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The kinds of attention, and the feed-forward stacks, that lose heads or units."""
+        return self.request.kinds(heads_save=self.heads_alike is not None)
 
     @cached_property
     def export_format(self) -> ExportFormat | None:
@@ -68,9 +73,23 @@ class Costs:
         return self.export_format.one_width if self.export_format else ()
 
     @property
-    def alike(self) -> tuple[Sequence[str], ...]:
+    def heads_alike(self) -> tuple[tuple[str, ...], ...] | None:
+        """Groups of kinds of attention whose layers all lose equally many heads; None: heads that go save nothing.
+
+        They save nothing where a format has one number of heads for layers that differ already, or will, as a number is
+        asked for and heads go wherever least is lost.
+        """
+        groups = self.export_format.one_number if self.export_format else ()
+        if not groups:
+            return groups
+        heads = self.model.shape.live_heads
+        differ = any(len({len(layer) for kind in group for layer in heads[kind]}) > 1 for group in groups)
+        return None if differ or self.request.keeps_a_number else groups
+
+    @property
+    def alike(self) -> tuple[tuple[str, ...], ...]:
         """Groups of kinds of sub-layers that all lose equally many heads, or units, for the format."""
-        return (*self.request.alike, *self.one_width)
+        return (*(self.heads_alike or ()), *self.one_width)
 
     @property
     def timed_in(self) -> str:
@@ -133,7 +152,7 @@ class Costs:
 
     def megabytes_of(self, model: Encoder) -> float:
         """Megabytes that a model with fewer heads or units takes."""
-        left = parts_at(model, self.request.kinds)
+        left = parts_at(model, self.kinds)
         gone = {place: output_of(part)[1] - output_of(left[place])[1] for place, part in self.parts.items()}
         return (self.whole_bytes - sum(number * self.bytes(place) for place, number in gone.items())) / MEGABYTE
 
@@ -144,7 +163,7 @@ class Costs:
     @cached_property
     def parts(self) -> dict[Place, SubLayer]:
         """The sub-layers that may lose some."""
-        return {place: part for place, part in parts_at(self.model, self.request.kinds).items() if output_of(part)[1]}
+        return {place: part for place, part in parts_at(self.model, self.kinds).items() if output_of(part)[1]}
 
     @cached_property
     def times(self) -> dict[str, float]:
@@ -154,7 +173,7 @@ class Costs:
         """
         halves, gone = dict[str, Encoder](), dict[str, int]()
         kinds = {kind: group for group in self.alike for kind in group}
-        for group in dict.fromkeys(kinds.get(kind, (kind,)) for kind in self.request.kinds):
+        for group in dict.fromkeys(kinds.get(kind, (kind,)) for kind in self.kinds):
             sizes = {
                 kind: [output_of(part)[1] for place, part in self.parts.items() if place[0] == kind] for kind in group
             }

@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 
 from heads.base.files import UserError
@@ -16,13 +16,6 @@ SHARES = (0.75, 0.5, 0.375, 0.25, 0.125)
 """Shares of all heads to try in turn, largest first, if the flags say how much may be lost."""
 GATES, SURGEON = WAYS = ("gates", "surgeon")
 """Ways to choose heads: by gates, beside a control that trains for as long, or in closed form before any training."""
-HEADS_GO: Mapping[str, Sequence[Sequence[str]]] = {
-    "folder": (),
-    "onnx": (),
-    "ctranslate2": (("enc_self",), ("dec_self", "dec_enc")),
-}
-"""Formats in which weights of heads that are gone can be gone, with groups of kinds of attention whose layers all have
-one number of heads there; what layers have less, and what is gone in other formats, is zeros."""
 PARTS = {"all": "all", "encoder": "enc_self"}
 """Names that --keep accepts, and the scope of heads that go."""
 MINUTES, UPDATES = 10.0, 400
@@ -58,8 +51,6 @@ class PruningRequest:
     quantization: str = "float32"
     vocabulary: bool = False
     """Whether only those subwords stay that the text uses."""
-    one_number: bool = True
-    """Whether the layers that have one number of heads in the format have one now; `fitted` counts them."""
 
     @property
     def asked(self) -> dict[str, object]:
@@ -73,26 +64,15 @@ class PruningRequest:
         """How its format is written."""
         return {"quantization": self.quantization} if self.format == "ctranslate2" else {}
 
-    @property
-    def kinds(self) -> tuple[str, ...]:
-        """The kinds of attention, and the feed-forward stacks, that lose heads or units."""
+    def kinds(self, *, heads_save: bool) -> tuple[str, ...]:
+        """The kinds of attention, and the feed-forward stacks, that lose heads or units.
+
+        heads_save: whether heads that go save anything in the format.
+        """
         any_size = self.faster is not None or self.megabytes is not None
-        heads = self.keeps_a_number or (any_size and self.heads_go)
+        heads = self.keeps_a_number or (any_size and heads_save)
         units = self.units is not None or self.units_percent is not None or any_size
         return (*(SCOPES[self.scope] if heads else ()), *(FEEDFORWARDS if units else ()))
-
-    @property
-    def heads_go(self) -> bool:
-        """Whether heads that go save anything in the format."""
-        return self.format in HEADS_GO and (not HEADS_GO[self.format] or bool(self.alike))
-
-    @property
-    def alike(self) -> Sequence[Sequence[str]]:
-        """Groups of kinds of attention whose layers all lose equally many heads, as the format has one number for them.
-
-        If a number is asked for, heads go wherever least is lost, and are zeros.
-        """
-        return () if self.keeps_a_number or not self.one_number else HEADS_GO.get(self.format, ())
 
     @property
     def gated(self) -> str:
@@ -247,10 +227,7 @@ def fitted(request: PruningRequest, shape: ModelShape) -> PruningRequest:
     if request.units is not None:
         request = replace(request, units_left=total_of_units(layers, request.units))
     request.sizes(len(shape.heads(SCOPES[request.scope])))
-    numbers = (
-        {len(layer) for kind in group for layer in shape.live_heads[kind]} for group in HEADS_GO.get(request.format, ())
-    )
-    return replace(request, one_number=all(len(each) <= 1 for each in numbers))
+    return request
 
 
 def step_of(units: int) -> int:

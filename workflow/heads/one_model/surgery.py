@@ -73,7 +73,7 @@ class Surgery:
         If it is much faster than asked for, a larger one, unless that is too slow.
         """
         request, more, speed, enough, too_slow = self.request, 1.0, 1.0, None, False
-        if not request.kinds:
+        if not self.costs.kinds:
             return self.model
         for _ in range(TIMED):
             try:
@@ -174,13 +174,13 @@ class Surgery:
             size, speed = self.costs.whole_bytes / MEGABYTE, self.costs.faster_already
             lost = self.lost({"": self.model})[""]
             yield f"all heads and units, fewer subwords: {size:.1f} MB, {speed:.2f} times as fast, {lost}"
-        if not self.request.kinds:
+        if not self.costs.kinds:
             return
         models = {str(share): self.of_numbers(numbers) for share in SHOWN if (numbers := self.of_share(share))}
         speeds, losses = self.costs.speeds(models, repeats=1), self.lost(models)
         for name, model in models.items():
-            own = [number for kind in FEEDFORWARDS if kind in self.request.kinds for number in model.shape.units(kind)]
-            counts = [f"{len(model.shape.heads(self.request.kinds))} heads"] if self.full(ATTENTIONS) else []
+            own = [number for kind in FEEDFORWARDS if kind in self.costs.kinds for number in model.shape.units(kind)]
+            counts = [f"{len(model.shape.heads(self.costs.kinds))} heads"] if self.full(ATTENTIONS) else []
             counts += [f"{sum(own) / len(own):,.0f} hidden units in an average layer"] if own else []
             size, (speed, *_) = self.costs.megabytes_of(model), speeds[name]
             yield f"{' and '.join(counts)}: {size:.1f} MB, {speed:.2f} times as fast, {losses[name]}"
@@ -219,7 +219,7 @@ class Surgery:
         self.report("reading the text once for the outputs of all heads and units")
         pairs = self.texts[STUDIED].pairs(self.whole)
         batches = (batch.to(self.device) for _, batch in pairs.first(SUBWORDS).in_order(BATCH_TOKENS))
-        return Surgeon(self.model, output_maps(self.model, gram_matrices(self.model, batches, self.request.kinds)))
+        return Surgeon(self.model, output_maps(self.model, gram_matrices(self.model, batches, self.costs.kinds)))
 
     @cached_property
     def ladders(self) -> dict[Place, Ladder]:
