@@ -20,6 +20,7 @@ from heads.config.settings import merged, resolve
 from heads.config.trainings import BpeSettings
 from heads.interop.firefox.importing import model_of_firefox, read_firefox
 from heads.interop.formats import format_of
+from heads.interop.original import OriginalFiles
 from heads.model.linear import multiplied, weight_gradient
 from heads.model.transformer import Transformer
 from heads.text.batches import Pairs
@@ -80,7 +81,7 @@ def main() -> None:
     """Print CPU milliseconds per update, target tokens per CPU second, and the ratio to the products alone."""
     torch.set_num_threads(1)
     _, place = format_of(NAME)
-    model: nn.Module = model_of_firefox(read_firefox(place))
+    model: nn.Module = model_of_firefox(read_firefox(OriginalFiles(place)))
     assert isinstance(model, Transformer)
     with TemporaryDirectory() as folder:
         subwords = BpeSettings(source_subwords=model.shape.source_subwords, target_subwords=model.shape.target_subwords)

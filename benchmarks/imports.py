@@ -30,6 +30,7 @@ from heads.interop.agreement import largest_difference
 from heads.interop.bundle import open_translator
 from heads.interop.firefox.engine import opened
 from heads.interop.opening import import_any
+from heads.interop.original import OriginalFiles
 from heads.interop.t5.importing import numbering_of
 from heads.interop.t5.reading import read_t5
 from heads.model.folder import load_encoder_only, load_folder
@@ -75,7 +76,7 @@ def of_t5(folder: Path, kind: str) -> float:
     import_any(str(folder / "theirs"), folder / "ours")
     for norm in NORMS:
         norm.forward = in_double
-    rows = numbering_of(read_t5(folder / "theirs")).rows
+    rows = numbering_of(read_t5(OriginalFiles(folder / "theirs"))).rows
     return difference(theirs, load_folder(folder / "ours"), rows, rows)
 
 

@@ -20,6 +20,7 @@ from heads.interop.bundle import saved_bundle
 from heads.interop.marian.importing import numberings_of
 from heads.interop.marian.reading import read_marian
 from heads.interop.opening import import_any
+from heads.interop.original import OriginalFiles
 from heads.model.transformer import Transformer
 from heads.text.special_ids import BOS, EOS
 from heads.translation.beam_search import LENGTH_OFFSET, NEVER, beam_search, length_limit, penalty
@@ -73,7 +74,7 @@ def main() -> None:
         bundle = saved_bundle(Path(place) / "ours")
         ours, (vocabulary, _) = bundle.translates()
         (beam, alpha), (_, stopping) = bundle.search, bundle.offset_and_stopping
-    source, target = numberings_of(read_marian(arguments.model))
+    source, target = numberings_of(read_marian(OriginalFiles(arguments.model)))
     other = MarianMTModel.from_pretrained(arguments.model).eval()
     sentences = [[*ids, EOS] for ids in vocabulary.encode(lines)]
 

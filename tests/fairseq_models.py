@@ -16,6 +16,7 @@ from heads.interop.fairseq.reading import read_fairseq
 from heads.interop.marian.importing import numberings_of
 from heads.interop.marian.reading import read_marian
 from heads.interop.numbering import Numbering
+from heads.interop.original import OriginalFiles
 from marian_models import SENTENCES, SIZES, segmenter, subwords_of, transformers
 
 CLASSES = {
@@ -125,7 +126,11 @@ def save_folder(folder: Path, family: str, **changes: Any) -> Any:
 
 def numberings_in(folder: Path, family: str) -> tuple[Numbering, Numbering]:
     """Our numberings of the subwords in a folder, of source and target."""
-    return numberings_of(read_marian(folder) if family == "marian" else read_fairseq(folder, LANGUAGES[family]))
+    return numberings_of(
+        read_marian(OriginalFiles(folder))
+        if family == "marian"
+        else read_fairseq(OriginalFiles(folder), LANGUAGES[family])
+    )
 
 
 def in_their_ids(rows: Sequence[int], ids: Sequence[int]) -> list[int]:

@@ -10,6 +10,7 @@ from heads.__main__ import main
 from heads.base.files import read_json, read_jsonl, read_lines, read_tsv
 from heads.interop.bert.importing import model_of_bert
 from heads.interop.bert.reading import read_bert
+from heads.interop.original import OriginalFiles
 from heads.model.folder import load_classifier
 from heads.syntax.conllu import place, write_conllu
 from imported_runs import cut_out, encode, run, train
@@ -81,7 +82,7 @@ def test_an_encoder_without_a_pooler_is_trained_on_with_one_that_is_drawn_from_t
     encode(tmp_path, TEXTS, labels=labels)
     train(tmp_path, "imported", "tuned", labels=labels, fine_tuning_updates=1, average_last=1, patience=0)
     assert said in capsys.readouterr().err
-    start = model_of_bert(read_bert(tmp_path / "theirs"), labels, seed=1).state_dict()
+    start = model_of_bert(read_bert(OriginalFiles(tmp_path / "theirs")), labels, seed=1).state_dict()
     tuned = load_classifier(tmp_path / "tuned").state_dict()
     moved = (tuned["pooler.weight"] - start["pooler.weight"]).abs()
     # Adam's first update moves a weight by at most the learning rate; another seed's weights would differ tenfold.

@@ -12,6 +12,7 @@ from heads.base.files import read_lines, write_lines, write_tsv
 from heads.interop.bert.importing import EMBEDDING
 from heads.interop.family import ImportOptions
 from heads.interop.firefox.family import FIREFOX
+from heads.interop.original import OriginalFiles
 from heads.model.checkpoint import save_tensors
 from heads.model.encoder import Encoder
 from heads.model.encoder_only import Classifier, ExampleEncoder, SentenceEncoder
@@ -110,7 +111,7 @@ def _write_beside(folder: Path, model: Encoder, left: Mapping[str, list[list[boo
 
 def _write_student(folder: Path) -> None:
     """Write a Marian file and its own shortlist, and a text in its subwords."""
-    theirs = FIREFOX.read(write_student(folder / "theirs", SOURCE), ImportOptions())
+    theirs = FIREFOX.read(OriginalFiles(write_student(folder / "theirs", SOURCE)), ImportOptions())
     theirs.vocabularies().write(folder / "bpe")
     save(theirs.model(), folder / "baseline/seed-1")  # type: ignore[arg-type]
     for split in ("train", "dev", "test"):

@@ -24,6 +24,7 @@ from heads.interop.firefox.parts import decoding_of
 from heads.interop.firefox.search import searched_by_marian
 from heads.interop.hub import CONFIG, GENERATION
 from heads.interop.opening import import_any, open_model
+from heads.interop.original import OriginalFiles
 from marian_files import small_file
 from marian_models import SENTENCES, changed, save_marian, save_tokeniser, segmenter, transformers
 
@@ -103,7 +104,7 @@ def test_a_setting_that_changes_what_is_found_is_named(
     for family, reader in (("marian", "marian"), ("bart", "fairseq")):
         folder = shutil.copytree(good / family, tmp_path / family)
         changed(folder / GENERATION, **told)
-        assert ", ".join(READERS[reader](folder, ImportOptions()).unused) == named, family
+        assert ", ".join(READERS[reader](OriginalFiles(folder), ImportOptions()).unused) == named, family
 
 
 def test_settings_of_old_folders_stand_in_their_config(

@@ -18,9 +18,11 @@ from fairseq_models import LANGUAGES, save_folder
 from heads.base.files import read_lines
 from heads.interop.bundle import Bundle, open_translator, saved_bundle
 from heads.interop.export_encoder import export_any
+from heads.interop.firefox.exporting import write_firefox
 from heads.interop.firefox.items import MarianFile
 from heads.interop.hub import CONFIG, WEIGHTS
 from heads.interop.opening import import_any, open_model
+from heads.interop.original import OriginalFiles
 from heads.text.labels import Labels
 from heads.text.vocabulary import Vocabulary
 from heads.translation.model_folder import PRETRAINED
@@ -129,6 +131,39 @@ def test_it_translates_and_is_exported_as_the_import_is(both: tuple[str, Path, B
         assert (known[0].shortlist is None) == (known[1].shortlist is None) == (family != "student")
         texts = [[*translated(LINES, one, block_lines=9, report=lambda _: None)] for one in known]
         assert texts[0] == texts[1]
+
+
+def _sized(files: OriginalFiles, number: int) -> tuple[Path, int]:
+    """What is read of files for a size."""
+    return files.place, number
+
+
+def test_original_files_are_read_once_however_often_the_model_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    theirs, found = write_student(tmp_path / "theirs", SENTENCES["source"]), list[Path]()
+    student = open_model(str(theirs))
+    assert student.came_with is not None
+    read, read_bytes = heads.interop.firefox.importing.read, Path.read_bytes
+
+    def counted(path: Path) -> MarianFile:
+        found.append(path)
+        return read(path)
+
+    def counted_bytes(path: Path) -> bytes:
+        found.extend([path] * (path.parent == theirs))
+        return read_bytes(path)
+
+    monkeypatch.setattr(heads.interop.firefox.importing, "read", counted)
+    monkeypatch.setattr(Path, "read_bytes", counted_bytes)
+    for name in ("first", "second"):
+        (tmp_path / name).mkdir()
+        write_firefox(student.translates()[0], student.came_with, tmp_path / name)
+    assert theirs / "model.bin" not in found and 0 < len(found) == len({*found})
+    assert [student.came_with.once(_sized, number) for number in (3, 4, 3)] == [(theirs, 3), (theirs, 4), (theirs, 3)]
+    files = sorted(path.name for path in theirs.iterdir())
+    for name in ("first", "second"):
+        assert filecmp.cmpfiles(theirs, tmp_path / name, files, shallow=False) == (files, [], [])
 
 
 def test_it_is_read_once_and_nothing_is_written(

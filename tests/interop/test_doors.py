@@ -21,6 +21,7 @@ from heads.interop.family import ImportOptions
 from heads.interop.firefox.file import write
 from heads.interop.hub import CONFIG, INDEX, WEIGHTS
 from heads.interop.opening import import_any
+from heads.interop.original import OriginalFiles
 from heads.model.folder import load_model
 from heads.model.folder import save_folder as save_ours
 from marian_files import small_file
@@ -67,7 +68,11 @@ def taken(folder: Path) -> dict[str, Tensor]:
 def read(folder: Path) -> dict[str, Tensor]:
     """The weights of a folder, as an experiment reads them."""
     kind = folder.name if folder.name in READERS else "fairseq"
-    return READERS[kind](folder, ImportOptions(languages=LANGUAGES.get(folder.name, ("", "")))).model().state_dict()
+    return (
+        READERS[kind](OriginalFiles(folder), ImportOptions(languages=LANGUAGES.get(folder.name, ("", ""))))
+        .model()
+        .state_dict()
+    )
 
 
 def refused(folder: Path) -> str:

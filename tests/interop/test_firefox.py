@@ -16,6 +16,7 @@ from heads.interop.export import export
 from heads.interop.firefox.file import read
 from heads.interop.formats import format_of
 from heads.interop.opening import import_any
+from heads.interop.original import OriginalFiles
 from heads.model.folder import load_folder, save_folder
 from heads.model.head_removal import prune
 from heads.model.transformer import Transformer
@@ -144,7 +145,7 @@ def test_a_model_that_did_not_come_from_marian_is_not_written_as_one(tmp_path: P
 
     model: Transformer = tiny_model()
     with pytest.raises(UserError, match="was not imported from Marian's own format"):
-        write_firefox(model, tmp_path, tmp_path)
+        write_firefox(model, OriginalFiles(tmp_path), tmp_path)
 
 
 @pytest.mark.parametrize("name", ["firefox/en-fr", "firefox/en-pt"])

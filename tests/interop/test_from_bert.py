@@ -24,6 +24,7 @@ from heads.interop.downloads import fetched
 from heads.interop.export_encoder import export_encoder
 from heads.interop.hub import CONFIG, PICKLED, WEIGHTS
 from heads.interop.opening import import_any
+from heads.interop.original import OriginalFiles
 from heads.model.encoder_only import Classifier
 from heads.model.folder import load_classifier, save_folder
 from heads.model.head_removal import prune
@@ -140,7 +141,7 @@ def test_a_model_without_a_classifier_or_a_pooler_gets_those_that_are_to_be_trai
     tokeniser, folder = save_tokeniser(tmp_path / "theirs"), tmp_path / "theirs"
     model = save_bert(folder, kind, pooler=pooler)
     with pytest.raises(UserError, match="has no classifier, so its labels are unknown: name the ones to learn"):
-        labels_of(read_bert(folder))
+        labels_of(read_bert(OriginalFiles(folder)))
     said = import_any(str(folder), tmp_path / "ours", labels=["a", "b", "c", "d"]).note
     assert said.startswith(f"The model came without {lacking}")
     assert said in (tmp_path / "ours/README.md").read_text(encoding="utf-8")
@@ -159,7 +160,7 @@ def test_a_model_without_a_classifier_or_a_pooler_gets_those_that_are_to_be_trai
 def test_what_is_drawn_anew_is_as_bert_draws_it_and_hangs_on_the_seed_alone(tmp_path: Path) -> None:
     save_tokeniser(tmp_path)
     save_bert(tmp_path, "BertModel", pooler=False, hidden_size=64)
-    folder = read_bert(tmp_path)
+    folder = read_bert(OriginalFiles(tmp_path))
     first, again, other = (model_of_bert(folder, ["a", "b"], seed).state_dict() for seed in (1, 1, 2))
     drawn = {name for name in first if not torch.equal(first[name], other[name])}
     assert drawn == {"pooler.weight", "projection.weight"}
@@ -349,9 +350,9 @@ def test_labels_may_be_any_text_of_a_line(tmp_path: Path) -> None:
 def test_a_folder_that_is_not_there_says_what_to_fetch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(UserError, match=r"fetch config\.json, .*vocab\.txt or .*huggingface\.co/some/bert/tree/main"):
-        read_bert(Path("some/bert"))
+        read_bert(OriginalFiles(Path("some/bert")))
     with pytest.raises(UserError, match="is no folder: give one as save_pretrained writes it of a BertFor"):
-        read_bert(tmp_path / "bert")
+        read_bert(OriginalFiles(tmp_path / "bert"))
 
 
 @pytest.mark.parametrize("form", ["tokenizer.json", "vocab.txt"])

@@ -27,6 +27,7 @@ from heads.interop.bundle import open_translator, saved_bundle
 from heads.interop.fairseq.format import SEGMENTER
 from heads.interop.fairseq.reading import read_fairseq
 from heads.interop.opening import import_any
+from heads.interop.original import OriginalFiles
 from heads.text.encoding import vocabulary_of
 from heads.translation.beam_search import length_limit
 from marian_models import changed
@@ -34,7 +35,7 @@ from marian_models import changed
 
 def test_added_subwords_are_found_in_whichever_file_tells_of_them(tmp_path: Path) -> None:
     save_folder(tmp_path, "nllb")
-    expected = read_fairseq(tmp_path).languages
+    expected = read_fairseq(OriginalFiles(tmp_path)).languages
     assert len(expected) == len(ALL_LANGUAGES["nllb"]) and expected["deu_Latn"] == expected["ace_Arab"] + 41
     (tmp_path / "special_tokens_map.json").unlink()
     listed = {str(number): {"content": code} for code, number in expected.items()}
@@ -47,7 +48,7 @@ def test_added_subwords_are_found_in_whichever_file_tells_of_them(tmp_path: Path
         ("special_tokens_map.json", {"additional_special_tokens": [{"content": code} for code in expected]}),
     ):
         (tmp_path / name).write_text(json.dumps(told), encoding="utf-8")
-        assert read_fairseq(tmp_path).languages == expected, name
+        assert read_fairseq(OriginalFiles(tmp_path)).languages == expected, name
         (tmp_path / name).unlink()
 
 

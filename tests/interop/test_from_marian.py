@@ -25,6 +25,7 @@ from heads.interop.marian.format import SOURCE_SPM, TARGET_SPM
 from heads.interop.marian.importing import numberings_of
 from heads.interop.marian.reading import read_marian
 from heads.interop.opening import import_any
+from heads.interop.original import OriginalFiles
 from heads.text.special_ids import EOS, UNK
 from heads.text.vocabulary import Vocabulary
 from heads.translation.beam_search import LENGTH_OFFSET, NEVER, beam_search
@@ -171,7 +172,7 @@ def test_a_language_is_named_by_a_prefix_that_every_source_sentence_begins_with(
         import_any(str(folder), tmp_path / "none", ">>fra<<")
     import_any(str(folder), tmp_path / "ours", ">>nld<<")
     source, target = (Vocabulary(tmp_path / f"ours/{side}.model") for side in ("source", "target"))
-    ours, _ = numberings_of(read_marian(folder))
+    ours, _ = numberings_of(read_marian(OriginalFiles(folder)))
     for text in SENTENCES["source"]:
         (found,) = source.encode([text])
         assert [*(ours.rows[i] for i in found), ours.rows[EOS]] == tokeniser(f">>nld<<{text}")["input_ids"]
@@ -183,7 +184,7 @@ def test_a_language_is_named_by_a_prefix_that_every_source_sentence_begins_with(
 def test_text_comes_back_from_subwords_as_the_tokeniser_gives_it_back(good: Path, tmp_path: Path) -> None:
     tokeniser = transformers.MarianTokenizer.from_pretrained(good)
     import_any(str(good), tmp_path / "ours")
-    target, (_, ours) = Vocabulary(tmp_path / "ours/target.model"), numberings_of(read_marian(good))
+    target, (_, ours) = Vocabulary(tmp_path / "ours/target.model"), numberings_of(read_marian(OriginalFiles(good)))
     draw = np.random.default_rng(3)
     sentences = [draw.integers(UNK + 1, len(target), 9).tolist() for _ in range(50)]
     theirs = [tokeniser.decode([ours.rows[i] for i in ids], use_source_tokenizer=False) for ids in sentences]

@@ -18,6 +18,7 @@ from heads.__main__ import main
 from heads.base.files import UserError
 from heads.interop.numbering import Numbering
 from heads.interop.opening import import_any
+from heads.interop.original import OriginalFiles
 from heads.interop.t5.importing import model_of_t5, numbering_of
 from heads.interop.t5.reading import read_t5
 from heads.model.folder import load_folder
@@ -39,7 +40,7 @@ def pair(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     place = tmp_path_factory.mktemp("imported")
     theirs = save_t5(place / "theirs", request.param)
     import_any(str(place / "theirs"), place / "ours")
-    return theirs, load_folder(place / "ours"), numbering_of(read_t5(place / "theirs"))
+    return theirs, load_folder(place / "ours"), numbering_of(read_t5(OriginalFiles(place / "theirs")))
 
 
 @pytest.fixture
@@ -127,7 +128,7 @@ def test_subwords_are_those_of_the_tokeniser_with_the_prefix_before_them(kind: s
     made, file = SUBWORDS[kind]
     assert not file or (tmp_path / "theirs" / file).is_file()
     tokeniser = made.from_pretrained(tmp_path / "theirs")
-    rows, texts = numbering_of(read_t5(tmp_path / "theirs")).rows, texts_of()
+    rows, texts = numbering_of(read_t5(OriginalFiles(tmp_path / "theirs"))).rows, texts_of()
     for place, prefix in (("ours", ""), ("prefixed", PREFIX)):
         import_any(str(tmp_path / "theirs"), tmp_path / place, prefix)
         source, target = (vocabulary_of(tmp_path / place / f"{side}.model") for side in ("source", "target"))
@@ -147,7 +148,10 @@ def test_the_language_of_a_madlad_is_cut_as_sentencepiece_does_before_any_text(t
     save_t5(tmp_path / "theirs", "MADLAD-400")
     import_any(str(tmp_path / "theirs"), tmp_path / "ours", "<2de> ")
     segmenter = sentencepiece.SentencePieceProcessor(model_file=str(tmp_path / "theirs/spiece.model"))
-    rows, source = numbering_of(read_t5(tmp_path / "theirs")).rows, vocabulary_of(tmp_path / "ours/source.model")
+    rows, source = (
+        numbering_of(read_t5(OriginalFiles(tmp_path / "theirs"))).rows,
+        vocabulary_of(tmp_path / "ours/source.model"),
+    )
     texts = [text for text in texts_of() if "<" not in text]
     assert source.subwords(source.prefix) == ["\u2581", "<2de>"]
     expected = segmenter.encode([f"<2de> {text}" for text in texts])
@@ -174,7 +178,10 @@ def test_logits_are_scaled_where_embeddings_are_tied_as_each_version_of_transfor
     config = json.loads((tmp_path / "t5/config.json").read_text())
 
     def found(folder: Path) -> torch.Tensor:
-        model, rows = model_of_t5(read_t5(folder)).double(), numbering_of(read_t5(folder)).rows
+        model, rows = (
+            model_of_t5(read_t5(OriginalFiles(folder))).double(),
+            numbering_of(read_t5(OriginalFiles(folder))).rows,
+        )
         ours = torch.tensor([[rows.index(int(number), 2) if number else 1 for number in ids[0]]])
         logits: torch.Tensor = model.projection(model(ours, ours > 0, ours))
         return logits[:, :, [rows.index(number, 2 if number else 0) for number in range(len(rows) - 1)]]
@@ -272,5 +279,5 @@ def test_gaps_of_pretraining_without_a_row_are_left_out(tmp_path: Path) -> None:
     changed(tmp_path / "tokenizer_config.json", extra_ids=7)
     save = UMT5(UMT5.config_class(vocab_size=pieces + 3, d_model=8, d_kv=2, d_ff=4, num_layers=1, num_heads=2))
     save.save_pretrained(tmp_path)
-    names = read_t5(tmp_path).names
+    names = read_t5(OriginalFiles(tmp_path)).names
     assert names[pieces - 1 :][1:] == ["<extra_id_6>", "<extra_id_5>", "<extra_id_4>"]

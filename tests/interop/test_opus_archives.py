@@ -23,6 +23,7 @@ from heads.interop.firefox.parts import find_parts
 from heads.interop.firefox.vocabulary import read_vocabulary
 from heads.interop.formats import format_of
 from heads.interop.opening import import_any
+from heads.interop.original import OriginalFiles
 from heads.model.folder import load_folder
 from heads.text.vocabulary import Vocabulary
 from marian_models import SENTENCES
@@ -62,7 +63,7 @@ def cut(place: Path, side: str) -> list[list[str]]:
 
 def test_subwords_have_the_ids_of_the_yml_and_others_are_unknown(archive: tuple[Path, str]) -> None:
     place, prefix = archive
-    parts, numberings = find_parts(place / "theirs"), read_firefox(place / "theirs").numberings
+    parts, numberings = find_parts(place / "theirs"), read_firefox(OriginalFiles(place / "theirs")).numberings
     assert parts.numbers
     for side, vocabulary, ours, path in zip(("source", "target"), known(place), numberings, parts.numbers, strict=True):
         numbers = {name: number for number, name in enumerate(load_vocab(path))}

@@ -23,6 +23,7 @@ from heads.interop.bundle import saved_bundle
 from heads.interop.downloads import fetched
 from heads.interop.export_encoder import export_encoder
 from heads.interop.opening import import_any
+from heads.interop.original import OriginalFiles
 from heads.model.folder import load_encoder_only, save_folder
 from heads.model.head_removal import prune
 from heads.model.shape import facts_of, shape_of
@@ -219,7 +220,7 @@ def test_what_its_authors_do_to_a_text_is_said_where_we_do_not(
     import_any(str(tmp_path / "theirs"), tmp_path / "ours")
     said = "These settings of its authors are not used: default_prompt_name query ('find: ').\n"
     assert capfd.readouterr().err == said
-    content = read_bert(tmp_path / "theirs").word_pieces
+    content = read_bert(OriginalFiles(tmp_path / "theirs")).word_pieces
     content["normalizer"]["lowercase"] = False
     write_json(tmp_path / "theirs/tokenizer.json", content)
     changed(tmp_path / "theirs/config_sentence_transformers.json", default_prompt_name="passage")

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from heads.interop.firefox.shortlist import Shortlist
 from heads.interop.firefox.shortlists import OurShortlist, shortlist_of
+from heads.interop.original import OriginalFiles
 from heads.model.transformer import Transformer
 from heads.text.special_ids import EOS
 from heads.translation.beam_search import Candidates, beam_search
@@ -68,7 +69,7 @@ def alone(model: Transformer, source: Tensor, part: list[int], beam: int) -> lis
 
 def test_a_model_without_a_shortlist_has_the_whole_vocabulary(tmp_path: Path) -> None:
     assert shortlist_of(None, (9, 9)) is None
-    assert shortlist_of(tmp_path, (9, 9)) is None
+    assert shortlist_of(OriginalFiles(tmp_path), (9, 9)) is None
 
 
 def test_a_shortlist_that_is_damaged_is_reported_and_not_used(
@@ -79,9 +80,9 @@ def test_a_shortlist_that_is_damaged_is_reported_and_not_used(
 
     import_any("firefox/en-pt", tmp_path / "ours")
     (lists,) = (tmp_path / "ours/pretrained").glob("lex*.bin")
-    assert shortlist_of(tmp_path / "ours/pretrained", (32002, 32002)) is not None
+    assert shortlist_of(OriginalFiles(tmp_path / "ours/pretrained"), (32002, 32002)) is not None
     lists.write_bytes(lists.read_bytes()[:-4])
-    assert shortlist_of(tmp_path / "ours/pretrained", (32002, 32002)) is None
+    assert shortlist_of(OriginalFiles(tmp_path / "ours/pretrained"), (32002, 32002)) is None
     said = capsys.readouterr().err
     assert f"{lists.name} is cut off or damaged: copy it again. Until then all subwords are candidates." in said
 

@@ -13,6 +13,7 @@ from heads.base.provenance import made_by
 from heads.interop.bundle import open_translator, saved_bundle
 from heads.interop.export import export
 from heads.interop.opening import import_any
+from heads.interop.original import OriginalFiles
 from heads.interop.t5.importing import model_of_t5
 from heads.interop.t5.reading import read_t5
 from heads.model.folder import load_folder, save_folder
@@ -74,7 +75,7 @@ def test_transformers_reads_what_was_written_and_writes_what_we_write(pruned: Pa
         assert line == " ".join(tokeniser.decode(written, skip_special_tokens=True).split())
     assert len({*ours}) > 2
     # Once more from there, without what was removed.
-    again = model_of_t5(read_t5(tmp_path / "out"))
+    again = model_of_t5(read_t5(OriginalFiles(tmp_path / "out")))
     assert again.shape.feedforward == 14 and again.shape.live_heads["dec_self"] == ((0, 1, 2),) * 3
 
 
@@ -83,7 +84,7 @@ def test_an_export_of_the_whole_model_is_the_folder_that_it_came_from(tmp_path: 
         save_t5(tmp_path / name / "theirs", name)
         import_any(str(tmp_path / name / "theirs"), tmp_path / name / "ours")
         export(saved_bundle(tmp_path / name / "ours"), tmp_path / name / "out", "huggingface", sentences=TEXTS)
-        before, after = (read_t5(tmp_path / name / place).tensors for place in ("theirs", "out"))
+        before, after = (read_t5(OriginalFiles(tmp_path / name / place)).tensors for place in ("theirs", "out"))
         assert {*before} == {*after}
         for key, value in before.items():
             torch.testing.assert_close(after[key], value, rtol=0 if "final" not in key else 1e-6, atol=0)

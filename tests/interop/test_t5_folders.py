@@ -14,6 +14,7 @@ from torch import Tensor
 
 from heads.base.files import UserError
 from heads.interop.opening import import_any
+from heads.interop.original import OriginalFiles
 from heads.interop.t5.importing import numbering_of
 from heads.interop.t5.reading import read_t5
 from heads.model.folder import load_folder
@@ -109,7 +110,7 @@ def test_a_folder_of_transformers_4_has_the_logits_and_subwords_that_transformer
     written(theirs, gated=gated, alike=alike, described=described)
     assert (theirs / "tokenizer.json").is_file() == described and (theirs / "spiece.model").is_file()
     import_any(str(theirs), tmp_path / "ours", PREFIX)
-    rows = numbering_of(read_t5(theirs)).rows
+    rows = numbering_of(read_t5(OriginalFiles(theirs))).rows
     tokeniser = transformers.T5Tokenizer.from_pretrained(theirs)
     expected = tokeniser([f"{PREFIX}{text}" for text in TEXTS])["input_ids"]
     source = vocabulary_of(tmp_path / "ours/source.model")
@@ -143,7 +144,7 @@ def test_the_language_of_a_madlad_is_cut_as_transformers_5_does_where_the_tokeni
     if alone:
         (theirs / "spiece.model").unlink()
     tokeniser = transformers.T5Tokenizer.from_pretrained(theirs)
-    rows = numbering_of(read_t5(theirs)).rows
+    rows = numbering_of(read_t5(OriginalFiles(theirs))).rows
     for place, prefix in (("plain", ""), ("german", "<2de> ")):
         import_any(str(theirs), tmp_path / place, prefix)
         source = vocabulary_of(tmp_path / place / "source.model")

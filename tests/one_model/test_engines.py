@@ -21,6 +21,7 @@ from heads.interop.firefox.exporting import write_firefox
 from heads.interop.firefox.file import read
 from heads.interop.firefox.importing import model_of_firefox, read_firefox
 from heads.interop.opening import open_model
+from heads.interop.original import OriginalFiles
 from heads.model.encoder import Encoder
 from heads.model.head_removal import prune
 from heads.one_model import costs as costs_module
@@ -130,7 +131,7 @@ def test_by_one_file_translations_end_at_once_and_by_the_other_never_and_all_els
         found = read(folder / "model.bin").tensors()
         changed = {name: np.argwhere(found[name] != plain[name]).tolist() for name in plain}
         assert {name: where for name, where in changed.items() if where} == {"decoder_ff_logit_out_b": [[0, 2]]}
-        (said,) = greedy(model_of_firefox(read_firefox(folder)).eval(), source, source > 0)
+        (said,) = greedy(model_of_firefox(read_firefox(OriginalFiles(folder))).eval(), source, source > 0)
         assert len(said) == steps
 
 

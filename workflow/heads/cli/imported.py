@@ -11,6 +11,7 @@ from heads.config.trainings import BaselineSettings, TrainingSettings
 from heads.interop.families import family_of
 from heads.interop.family import ImportOptions
 from heads.interop.formats import format_of
+from heads.interop.original import OriginalFiles
 from heads.model.grown import with_self_attention
 from heads.training.devices import label_of
 from heads.training.job import run_job, save_untrained
@@ -24,7 +25,7 @@ def run(given: Training, checkpoints: KeptCheckpoints) -> str:
     training = section(TrainingSettings, given.settings["training"])
     found, folder = format_of(settings.pretrained, given.settings.get(TASK, TRANSLATION))
     languages = (settings.source_language, settings.target_language)
-    theirs = family_of(found).read(folder, ImportOptions("", settings.labels, given.seed, languages))
+    theirs = family_of(found).read(OriginalFiles(folder), ImportOptions("", settings.labels, given.seed, languages))
     model = theirs.model()
     if theirs.drawn:
         print(theirs.drawn, file=sys.stderr)

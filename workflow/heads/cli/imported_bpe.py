@@ -9,6 +9,7 @@ from heads.config.trainings import BaselineSettings
 from heads.interop.families import family_of
 from heads.interop.family import ImportOptions
 from heads.interop.formats import format_of
+from heads.interop.original import OriginalFiles
 
 
 def run(settings: Settings, out_folder: Annotated[OutFolder, "folder to write both vocabularies into"]) -> None:
@@ -17,4 +18,4 @@ def run(settings: Settings, out_folder: Annotated[OutFolder, "folder to write bo
     found, folder = format_of(how.pretrained, settings.get(TASK, TRANSLATION))
     languages = (how.source_language, how.target_language)
     options = ImportOptions(how.prefix, how.labels, languages=languages)
-    family_of(found).read(folder, options).vocabularies().write(out_folder)
+    family_of(found).read(OriginalFiles(folder), options).vocabularies().write(out_folder)

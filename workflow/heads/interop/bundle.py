@@ -18,6 +18,7 @@ from heads.interop.families import family_in
 from heads.interop.family import Family
 from heads.interop.firefox.shortlists import shortlist_of
 from heads.interop.origin import Origin
+from heads.interop.original import OriginalFiles
 from heads.model.encoder import Encoder
 from heads.model.folder import check_translates, load_model
 from heads.model.shape import ModelShape, facts_of
@@ -51,8 +52,8 @@ class Bundle:
     """The target vocabulary, or labels."""
     facts: Mapping[str, Any]
     """About its training, with experiment, run, shape and provenance."""
-    came_with: Path | None
-    """The folder, or model file, of an imported model's original files."""
+    came_with: OriginalFiles | None
+    """Those of an imported model."""
     family: Family | None
     """That of these files, if there are any."""
     origin: Origin | None = None
@@ -72,7 +73,7 @@ class Bundle:
         """Facts about the third-party model that it was made from; None if there is none."""
         if self.origin:
             return self.origin.about
-        return about_of(self.came_with.parent) if self.came_with else None
+        return about_of(self.came_with.place.parent) if self.came_with else None
 
     @property
     def writes_any_text(self) -> bool:
@@ -132,7 +133,7 @@ class Bundle:
         if self.origin:
             self.origin.write(place)
         elif self.came_with:
-            shutil.copytree(self.came_with, place / PRETRAINED, dirs_exist_ok=True)
+            shutil.copytree(self.came_with.place, place / PRETRAINED, dirs_exist_ok=True)
 
 
 def saved_bundle(folder: Path) -> Bundle:
@@ -143,10 +144,10 @@ def saved_bundle(folder: Path) -> Bundle:
     model, place = load_model(folder), vocabulary_folder(folder)
     source, target = (vocabulary_or_labels(place / name) for name in VOCABULARIES)
     assert isinstance(source, Vocabulary)
-    theirs, whole = place / PRETRAINED, folder.resolve()
+    theirs, whole = OriginalFiles(place / PRETRAINED), folder.resolve()
     # The vocabularies of a run are in a folder beside all runs of its experiment.
     run = None if place == whole else (place.parent.name, whole.relative_to(place.parent).as_posix())
-    came_with, family = (theirs, family_in(theirs)) if theirs.is_dir() else (None, None)
+    came_with, family = (theirs, family_in(theirs.place)) if theirs.place.is_dir() else (None, None)
     return Bundle(folder, model, source, target, facts_of(folder), came_with, family, run=run)
 
 

@@ -10,6 +10,7 @@ from heads.interop.agreement import Pair
 from heads.interop.fewer_in_saved import take_copies
 from heads.interop.format import Format
 from heads.interop.origin import Vocabularies
+from heads.interop.original import OriginalFiles
 from heads.model.encoder import Encoder
 from heads.model.shape import ModelShape
 from heads.model.transformer import Transformer
@@ -33,8 +34,6 @@ class ImportOptions:
     """Of source and target, as a multilingual model calls them."""
     embeds: bool = False
     """Whether a BERT that came without a classifier embeds sentences if there are no labels; else it gets a new one."""
-    config: Mapping[str, Any] | None = None
-    """The content of the folder's config.json, if that was read to choose the family."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +60,8 @@ class Translation:
     """On these the written model is compared with ours."""
     searched: tuple[int, float]
     """Beam size and length penalty."""
-    came_with: Path | None = None
-    """The folder, or model file, of an imported model's original files."""
+    came_with: OriginalFiles | None = None
+    """Those of an imported model."""
     about: Mapping[str, Any] = field(default_factory=dict)
     """Facts about the imported model."""
     quantization: str = "float32"
@@ -77,7 +76,7 @@ class Engine:
     name: str
     translating: Callable[[Translation, Sequence[TimedBatch], Path], Callable[[], None]]
     """Writes a model into a folder; returns a function that translates batches greedily to their prescribed lengths."""
-    reads: Callable[[ModelShape, Path | None], bool] = lambda *_: True
+    reads: Callable[[ModelShape, OriginalFiles | None], bool] = lambda *_: True
     """Whether it is installed, and reads models of a shape that came with such files."""
     line_by_line: bool = False
     """Whether it takes one sentence at a time."""
@@ -111,7 +110,7 @@ class Family:
     """All that differs between families of third-party models."""
 
     format: Format
-    read: Callable[[Path, ImportOptions], ForeignModel]
+    read: Callable[[OriginalFiles, ImportOptions], ForeignModel]
     exports: Mapping[str, ExportFormat] = field(default_factory=dict)
     """By the name of the format for users: what its models, once imported, are written as."""
     take_subwords: Callable[[Path, ModelShape, KeptIds], None] = take_copies

@@ -19,7 +19,8 @@ from heads.interop.family import NO_LANGUAGES, ImportOptions
 from heads.interop.firefox.format import FIREFOX
 from heads.interop.formats import format_at, saved_as
 from heads.interop.hub import CONFIG
-from heads.interop.saved_folder import read_object
+from heads.interop.original import OriginalFiles
+from heads.interop.saved_folder import config_in
 from heads.model.encoder import Encoder
 from heads.model.folder import save_folder
 from heads.model.shape import FACTS
@@ -60,14 +61,15 @@ def read_foreign(
     cannot be read, or if prefix, labels or languages do not go with it.
     """
     place = fetched(name)
-    config = read_object(place / CONFIG) if (place / CONFIG).is_file() else None
+    files = OriginalFiles(place)
+    config = files.once(config_in) if (place / CONFIG).is_file() else None
     kind = str((config or {}).get("model_type"))
     found = format_at(place, kind, saved_as(kind).task)
     if labels and found.task == TRANSLATION and (config is not None or found is FIREFOX):
         raise UserError("--labels are for a BERT: leave them out.")
-    options = ImportOptions(prefix, labels, languages=languages, embeds=True, config=config)
+    options = ImportOptions(prefix, labels, languages=languages, embeds=True)
     family = family_of(found)
-    theirs = family.read(place, options)
+    theirs = family.read(files, options)
     model, texts = theirs.model(), theirs.vocabularies()
     note = theirs.drawn or not_used(theirs.unused)
     if note:
@@ -80,7 +82,7 @@ def read_foreign(
         vocabulary_of(place / VOCABULARIES[0], texts.source),
         vocabulary_or_labels(place / VOCABULARIES[1], texts.target),
         {"shape": model.shape.as_dict(), **facts, "provenance": made_by()},
-        came_with=place,
+        came_with=files,
         family=family,
         origin=texts.origin,
         note=note,

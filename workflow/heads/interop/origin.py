@@ -39,17 +39,26 @@ class Origin:
         folder = self.folder if self.folder.is_symlink() else self.folder.resolve()
         return {"name": folder.name, "license": licence, **self.more}
 
+    @cached_property
+    def named(self) -> dict[str, Path]:
+        """The files by their paths in the folder."""
+        return {path.relative_to(self.folder).as_posix(): path for path in self.files}
+
+    @cached_property
+    def digests(self) -> dict[str, str]:
+        """The SHA-256 of each file."""
+        return {name: sha256_of(path) for name, path in self.named.items()}
+
     def write(self, place: Path) -> None:
         """Write the description, licence and origin of the model into a subfolder of `place`."""
-        beside, named = place / PRETRAINED, {path.relative_to(self.folder).as_posix(): path for path in self.files}
+        beside = place / PRETRAINED
         shutil.rmtree(beside, ignore_errors=True)
         beside.mkdir()
-        for name, path in named.items():
+        for name, path in self.named.items():
             if name in (*self.describing, *LICENCES):
                 (beside / name).parent.mkdir(exist_ok=True)
                 shutil.copyfile(path, beside / name)
-        digests = {name: sha256_of(path) for name, path in named.items()}
-        write_json_with_checksum(beside / ABOUT, {**self.about, "files_sha256": digests})
+        write_json_with_checksum(beside / ABOUT, {**self.about, "files_sha256": self.digests})
 
 
 @dataclass(frozen=True, slots=True)

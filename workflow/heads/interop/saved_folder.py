@@ -10,6 +10,7 @@ from torch import Tensor
 from heads.base.files import UserError
 from heads.base.stand_ins import packed_files, refuse_pointers, way_to
 from heads.interop import hub
+from heads.interop.original import OriginalFiles
 from heads.interop.saved_weights import refuse_adapter, refuse_quantised
 from heads.model.encoder import Encoder
 from heads.text.added import Added, added_in
@@ -27,22 +28,24 @@ def added_to(folder: Path, *more: str) -> dict[str, Added]:
     return added_in(folder, {name: read_object(folder / name, {}) for name in files})
 
 
-def read_config(
-    folder: Path, names: Sequence[str], given: Mapping[str, Any] | None = None, *, pruned: bool = False
-) -> Mapping[str, Any]:
+def config_in(files: OriginalFiles) -> dict[str, Any]:
+    """The config.json of a model as it stands. Raises UserError if it is missing or damaged."""
+    return read_object(files.place / hub.CONFIG)
+
+
+def read_config(files: OriginalFiles, names: Sequence[str], *, pruned: bool = False) -> Mapping[str, Any]:
     """The config.json of a folder that transformers wrote, of which an import reads the files of these names.
 
-    given: its content, if it was read before. pruned: whether a model may come with heads that were removed. Raises
-    UserError for an adapter, a quantised model, heads that were removed, and files that are packed or pointers of Git
-    LFS.
+    pruned: whether a model may come with heads that were removed. Raises UserError for an adapter, a quantised model,
+    heads that were removed, and files that are packed or pointers of Git LFS.
     """
+    folder = files.place
     refuse_adapter(folder)
     refuse_pointers(folder / name for name in names)
     for name in names:
         if packed := packed_files((folder / name).parent, Path(name).name):
             raise UserError(f"{folder} has no {name}: unpack {packed[0].name}.")
-    path = folder / hub.CONFIG
-    config = read_object(path) if given is None else given
+    path, config = folder / hub.CONFIG, files.once(config_in)
     refuse_quantised(path, config)
     if not pruned and config.get("pruned_heads"):
         raise UserError(f"{path} has pruned_heads, which only a BERT can have: give the model with all its heads.")

@@ -19,6 +19,7 @@ from heads.interop.bert.importing import SPECIAL, model_of_bert, sentence_encode
 from heads.interop.bert.reading import MODE, OLDER, PARTS, PREFIX, SAVED_BY, read_bert
 from heads.interop.hub import CONFIG, TOKENIZER, WEIGHTS
 from heads.interop.marian.exporting import with_all_heads
+from heads.interop.original import OriginalFiles
 from heads.model.encoder_only import ExampleEncoder
 from heads.model.shape import LEARNED, ModelShape
 from heads.text.special_ids import BOS, EOS, PAD, UNK
@@ -126,7 +127,7 @@ def described(vocabulary: WordPieces) -> dict[str, Any]:
 @torch.inference_mode()
 def agreement_of_bert(model: ExampleEncoder, folder: Path, examples: Sequence[Sequence[int]]) -> float:
     """Largest difference from the model of a folder, in label log-probabilities or vector components."""
-    saved = read_bert(folder)
+    saved = read_bert(OriginalFiles(folder))
     theirs = model_of_bert(saved) if model.shape.classifies else sentence_encoder_of_bert(saved)
     return largest_of([answer(model, ids) - answer(theirs, ids) for ids in examples])
 

@@ -14,6 +14,7 @@ from torch import Tensor
 from heads.base.files import UserError
 from heads.interop.bert.format import DESCRIBING, ENCODERS, MODULES, POOLING, VOCAB, WORD_PIECES, not_there
 from heads.interop.hub import CONFIG, TOKENIZER
+from heads.interop.original import OriginalFiles
 from heads.interop.saved_folder import added_to, check_ids, check_numbers, read_config, read_object
 from heads.interop.saved_weights import SavedWeights, weight_called
 from heads.model.shape import POOLINGS
@@ -75,15 +76,15 @@ class BertFolder:
     """By their names in a current BertForSequenceClassification."""
 
 
-def read_bert(folder: Path, given: Mapping[str, Any] | None = None) -> BertFolder:
+def read_bert(files: OriginalFiles) -> BertFolder:
     """Read and check a BERT folder.
 
-    given: the content of its config.json, if it was read before. Raises UserError for another kind of model, a missing
-    or damaged file, or pickled weights.
+    Raises UserError for another kind of model, a missing or damaged file, or pickled weights.
     """
+    folder = files.place
     if not folder.is_dir():
         raise UserError(not_there(folder))
-    config = {**DEFAULTS, **read_config(folder, DESCRIBING, given, pruned=True)}
+    config = {**DEFAULTS, **read_config(files, DESCRIBING, pruned=True)}
     for key, known in ONLY.items():
         if config.get(key) not in known:
             said, only = repr(config.get(key, "nothing")), " or ".join(map(repr, known))

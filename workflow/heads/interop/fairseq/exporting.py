@@ -14,11 +14,12 @@ from torch import Tensor
 
 from heads.base.files import write_json
 from heads.interop.fairseq.format import CLASSES, DESCRIBING
-from heads.interop.fairseq.reading import config_of, described_folder
+from heads.interop.fairseq.reading import described_folder
 from heads.interop.hub import CONFIG, GENERATION, WEIGHTS
 from heads.interop.marian.exporting import subword_matrices, with_all_heads
 from heads.interop.marian.importing import LOGITS_BIAS, OFFSET, numberings_of, weight_names
 from heads.interop.marian.reading import PROJECTION, SHARED, SOURCE, TARGET
+from heads.interop.original import OriginalFiles
 from heads.interop.saved_folder import read_object
 from heads.model.shape import LEARNED
 from heads.model.transformer import Transformer
@@ -27,19 +28,19 @@ from heads.translation.beam_search import never_said
 
 
 def write_fairseq(
-    model: Transformer, came_with: Path, languages: tuple[str, str], search: tuple[int, float], folder: Path
+    model: Transformer, came_with: OriginalFiles, languages: tuple[str, str], search: tuple[int, float], folder: Path
 ) -> None:
     """Write weights, search settings (beam size, length penalty) and the model's original files into a folder.
 
-    All layers of a stack have as many hidden units. came_with: the folder of the original files. languages: of source
-    and target, that it was imported for. Raises UserError if it is damaged.
+    All layers of a stack have as many hidden units. came_with: the original files. languages: of source and target,
+    that it was imported for. Raises UserError if files are damaged.
     """
     for name in DESCRIBING:
-        if (came_with / name).is_file():
-            shutil.copyfile(came_with / name, folder / name)
+        if (came_with.place / name).is_file():
+            shutil.copyfile(came_with.place / name, folder / name)
     # Our BOS has no row of its own there if it is a copy of EOS.
     rows = model.shape.target_subwords - bool(model.shape.start_subword)
-    theirs = described_folder(came_with, config_of(came_with), languages, rows)
+    theirs = came_with.once(described_folder, languages, rows)
     source, target = (numbering.rows for numbering in numberings_of(theirs))
     found = read_object(folder / GENERATION, {})
     special = {f"{name}_token_id": theirs.config[f"{name}_token_id"] for name in ("pad", "bos", "eos")}

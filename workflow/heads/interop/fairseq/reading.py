@@ -16,6 +16,7 @@ from heads.interop.fairseq.format import CLASSES, DESCRIBING, MERGES, SEGMENTER
 from heads.interop.hub import CONFIG, DESCRIBED, GENERATION, SPECIAL, TOKENIZER, VOCAB
 from heads.interop.marian.reading import DEFAULTS as MARIAN
 from heads.interop.marian.reading import SHARES, TARGET, WHOLE, MarianFolder, rows_of
+from heads.interop.original import OriginalFiles
 from heads.interop.saved_folder import added_to, check_numbers, contradicts, read_config, read_object, read_vocabulary
 from heads.interop.saved_weights import SavedWeights
 from heads.text.added import MASK, Added, listed_in, named_rows
@@ -78,38 +79,33 @@ class FairseqFolder(MarianFolder):
         return {names[number] for number in numbers if number < len(names)}
 
 
-def read_fairseq(
-    folder: Path, languages: tuple[str, str] = ("", ""), given: Mapping[str, Any] | None = None
-) -> FairseqFolder:
+def read_fairseq(files: OriginalFiles, languages: tuple[str, str] = ("", "")) -> FairseqFolder:
     """Read and check the folder of an M2M100, NLLB, BART or mBART.
 
-    languages: of source and target, as `described_folder` takes them. given: the content of its config.json, if it was
-    read before. Raises UserError for another kind of model, a missing or damaged file, or pickled weights.
+    languages: of source and target, as `described_folder` takes them. Raises UserError for another kind of model, a
+    missing or damaged file, or pickled weights.
     """
-    config = config_of(folder, given)
-    tensors = SavedWeights(folder, CLASSES[config["model_type"]])
-    found = described_folder(folder, config, languages, rows_of(folder, config, tensors, TARGET))
+    config = files.once(config_of)
+    tensors = SavedWeights(files.place, CLASSES[config["model_type"]])
+    found = files.once(described_folder, languages, rows_of(files.place, config, tensors, TARGET))
     return replace(found, tensors=tensors)
 
 
-def config_of(folder: Path, given: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """The config.json of a folder, with the defaults; `given` as in `read_fairseq`.
-
-    Raises UserError for impossible values.
-    """
-    path = folder / CONFIG
-    told = read_config(folder, DESCRIBING, given)
+def config_of(files: OriginalFiles) -> dict[str, Any]:
+    """The config.json of a folder, with the defaults. Raises UserError for impossible values."""
+    path, told = files.place / CONFIG, read_config(files, DESCRIBING)
     config = {**DEFAULTS[told["model_type"]], **told}
     check_numbers(path, config, (*WHOLE, "max_position_embeddings"), SHARES)
     return config
 
 
-def described_folder(folder: Path, config: dict[str, Any], languages: tuple[str, str], rows: int) -> FairseqFolder:
+def described_folder(files: OriginalFiles, languages: tuple[str, str], rows: int) -> FairseqFolder:
     """The contents of a folder without its weights.
 
-    config: by `config_of`. languages: of source and target; only an mBART of 25 languages needs them to be read. rows:
-    of its matrices of subwords. Raises UserError if languages are missing there, or unknown.
+    languages: of source and target; only an mBART of 25 languages needs them to be read. rows: of its matrices of
+    subwords. Raises UserError if languages are missing there, or unknown.
     """
+    folder, config = files.place, files.once(config_of)
     kind = config["model_type"]
     segmenter, subwords = _subwords(folder)
     added = _added(folder, len(subwords))

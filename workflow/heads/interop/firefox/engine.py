@@ -18,7 +18,9 @@ from heads.base.packaged import FIREFOX_PACKAGE
 from heads.interop.family import Engine, Translation
 from heads.interop.firefox.exporting import write_firefox
 from heads.interop.firefox.file import read, write
+from heads.interop.firefox.importing import parts_of
 from heads.interop.firefox.parts import find_parts
+from heads.interop.original import OriginalFiles
 from heads.model.equal_units import with_equal_units
 from heads.model.shape import ModelShape
 from heads.text.batches import TimedBatch
@@ -42,13 +44,13 @@ def opened(folder: Path) -> Callable[[str], str]:
     return translate
 
 
-def reads(shape: ModelShape, came_with: Path | None) -> bool:
+def reads(shape: ModelShape, came_with: OriginalFiles | None) -> bool:
     """Whether it is installed, and reads models of a shape that came with such files."""
     sizes = (shape.encoder_layers, shape.decoder_layers, shape.width, shape.original_heads)
     if came_with is None or not shape.recurrent or not shape.shared_embedding or sizes != SIZES:
         return False
     try:
-        opened(find_parts(came_with).model.parent)
+        opened(came_with.once(parts_of).model.parent)
     except (ImportError, RuntimeError):
         return False
     return True

@@ -5,7 +5,6 @@ Marian has the same number of heads: the file is no smaller, but its engines tra
 E width of one head.
 """
 
-import shutil
 from pathlib import Path
 
 import numpy as np
@@ -14,10 +13,11 @@ from torch import Tensor
 
 from heads.base.files import UserError
 from heads.interop.firefox.file import write
-from heads.interop.firefox.importing import NOTHING, FirefoxFolder, our_shape, read_firefox, weight_names
+from heads.interop.firefox.importing import NOTHING, FirefoxFolder, our_shape, parts_of, read_firefox, weight_names
 from heads.interop.firefox.parts import model_files
 from heads.interop.firefox.shape import FEEDFORWARD
 from heads.interop.numbering import Numbering
+from heads.interop.original import OriginalFiles
 from heads.model.head_removal import module_name
 from heads.model.shape import ModelShape
 from heads.model.transformer import Transformer
@@ -27,34 +27,41 @@ PLAIN = "model.npz"
 Numbers = NDArray[np.float32]
 
 
-def write_firefox(model: Transformer, came_with: Path | None, folder: Path, *, plain: bool = False) -> None:
+def write_firefox(model: Transformer, came_with: OriginalFiles | None, folder: Path, *, plain: bool = False) -> None:
     """Write the model, and all files that its engine needs, into a folder.
 
-    All layers of the model have as many hidden units. came_with: the folder that an import kept beside the
-    vocabularies. plain: float32 numbers under Marian's names, as a `.npz`, instead of the original types. Raises
-    UserError for a model that was not imported from Marian.
+    All layers of the model have as many hidden units. came_with: its original files. plain: float32 numbers under
+    Marian's names, as a `.npz`, instead of the original types. Raises UserError for a model that was not imported from
+    Marian.
     """
     origin = origin_of(model.shape, came_with)
+    assert came_with is not None
     units = model.shape.units("enc_ffn")[0]
     file = origin.file.with_tensors(tensors_of(model, origin)).with_option(FEEDFORWARD, units)
-    for path in model_files(origin.parts):
-        if path != origin.parts.model and path.name != ABOUT:
-            shutil.copyfile(path, folder / path.name)
+    for name, content in came_with.once(others_in).items():
+        (folder / name).write_bytes(content)
     write(folder / (PLAIN if plain else origin.parts.model.name), file)
 
 
-def origin_of(shape: ModelShape, came_with: Path | None) -> FirefoxFolder:
+def others_in(files: OriginalFiles) -> dict[str, bytes]:
+    """All files that an engine needs beside the model's, by name."""
+    parts = files.once(parts_of)
+    paths = (path for path in model_files(parts) if path != parts.model and path.name != ABOUT)
+    return {path.name: path.read_bytes() for path in paths}
+
+
+def origin_of(shape: ModelShape, came_with: OriginalFiles | None) -> FirefoxFolder:
     """The model in Marian's own format that one of this shape was made from. Raises UserError if there is none."""
     nothing = "the model was not imported from Marian's own format, whose files are needed: use another --format."
     if came_with is None:
         raise UserError(nothing)
     try:
-        origin = read_firefox(came_with)
+        origin = came_with.once(read_firefox)
     except UserError:
         raise UserError(nothing) from None
     whole = our_shape(origin)
     if (whole.width, whole.target_subwords, whole.recurrent) != (shape.width, shape.target_subwords, shape.recurrent):
-        raise UserError(f"{came_with} belongs to another model: export this one from where it was trained.")
+        raise UserError(f"{came_with.place} belongs to another model: export this one from where it was trained.")
     return origin
 
 

@@ -21,14 +21,15 @@ from heads.interop.firefox.exporting import origin_of, write_firefox
 from heads.interop.firefox.fewer import take_from_firefox
 from heads.interop.firefox.importing import model_of_firefox, read_firefox, vocabularies_of
 from heads.interop.firefox.search import unused_of_marian
+from heads.interop.original import OriginalFiles
 from heads.model.shape import ModelShape
 from heads.text.vocabulary import Vocabulary
 
 
-def read(place: Path, options: ImportOptions) -> ForeignModel:
+def read(files: OriginalFiles, options: ImportOptions) -> ForeignModel:
     """Read such a model. Raises UserError if it is none, or for languages, or a prefix that it does not have."""
     refuse_languages(options)
-    theirs = read_firefox(place)
+    theirs = files.once(read_firefox)
     if not theirs.parts.numbers:
         refuse_prefix(options, "has one target language")
     return ForeignModel(
@@ -41,12 +42,12 @@ def read(place: Path, options: ImportOptions) -> ForeignModel:
 def write(what: Translation, folder: Path, *, plain: bool) -> float:
     """Write the model as it came, with other weights. plain: in float32."""
     write_firefox(what.model, what.came_with, folder, plain=plain)
-    return difference_of_models(what.model, model_of_firefox(read_firefox(folder)), what.pairs)
+    return difference_of_models(what.model, model_of_firefox(read_firefox(OriginalFiles(folder))), what.pairs)
 
 
 def refuse(shape: ModelShape, _: Sequence[Vocabulary], came_with: Path | None) -> None:
     """Raise UserError for a model that did not come in this format."""
-    origin_of(shape, came_with)
+    origin_of(shape, OriginalFiles(came_with) if came_with else None)
 
 
 _MARIAN, _NPZ = (

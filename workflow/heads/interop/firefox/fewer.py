@@ -15,6 +15,7 @@ from heads.interop.firefox.parts import MAGIC
 from heads.interop.firefox.shortlist import HEADER, Shortlist, checksum_of, read_shortlist
 from heads.interop.firefox.vocabulary import read_vocabulary
 from heads.interop.hub import DESCRIBED
+from heads.interop.original import OriginalFiles
 from heads.text.fewer_subwords import take_from_described, without_names
 
 MULTIPLE = 8
@@ -37,7 +38,7 @@ def filled_up(kept: Collection[int], size: int, ours: int = 2) -> list[int]:
 
 def take_from_firefox(folder: Path, kept: tuple[Sequence[int], Sequence[int]]) -> None:
     """Leave only these ids of ours, of source and target, in the files of a folder."""
-    found = read_firefox(folder)
+    found = read_firefox(OriginalFiles(folder))
     rows = [
         sorted(numbering.rows[number] for number in ids if numbering.rows[number] != NOTHING)
         for numbering, ids in zip(found.numberings, kept, strict=True)

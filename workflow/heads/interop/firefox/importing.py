@@ -25,6 +25,7 @@ from heads.interop.firefox.vocabulary import EOS, UNK, read_vocabulary
 from heads.interop.marian.importing import ACTIVATIONS
 from heads.interop.numbering import NEVER_LIKELY, Numbering, language_prefix
 from heads.interop.origin import Origin, Vocabularies
+from heads.interop.original import OriginalFiles
 from heads.model.shape import SSRU, ModelShape
 from heads.model.transformer import Transformer
 from heads.text.renumbering import renumbered
@@ -53,27 +54,33 @@ class FirefoxFolder:
     numberings: tuple[Numbering, Numbering]
 
 
-def read_firefox(place: Path) -> FirefoxFolder:
+def parts_of(files: OriginalFiles) -> MarianParts:
+    """As `find_parts`."""
+    return find_parts(files.place)
+
+
+def read_firefox(files: OriginalFiles) -> FirefoxFolder:
     """Read a model folder of Firefox, translateLocally, Bergamot or Marian itself, or the model file in it.
 
     Raises UserError if it is not such a model, is damaged, or is of a kind that ours cannot be.
     """
-    parts = find_parts(place)
+    parts = files.once(parts_of)
     file = read(parts.model)
     shape = shape_of(parts.model, file.options())
     check_tensors(parts.model, file, shape)
     if shape.recurrent_norm or shape.final_norm != shape.pre_norm:
         raise UserError(f"{parts.model} has an unsupported arrangement of layer norms: give another model.")
-    return FirefoxFolder(parts.model.parent, parts, file, shape, numberings_in(parts, shape.vocabularies))
+    return FirefoxFolder(parts.model.parent, parts, file, shape, files.once(numberings_in, shape.vocabularies))
 
 
-def numberings_in(parts: MarianParts, sizes: tuple[int, int]) -> tuple[Numbering, Numbering]:
+def numberings_in(files: OriginalFiles, sizes: tuple[int, int]) -> tuple[Numbering, Numbering]:
     """Our numberings, V + 2 ids, of the tokens of source and target. sizes: of the model's vocabularies.
 
     Raises UserError for a vocabulary with more tokens than the model, or without an EOS or unknown token.
     """
-    files, tokens = (parts.numbers, _in_numbers) if parts.numbers else (parts.vocabularies, _in_sentencepiece)
-    source, target = (_numbering(path, *tokens(path), size) for path, size in zip(files, sizes, strict=True))
+    parts = files.once(parts_of)
+    paths, tokens = (parts.numbers, _in_numbers) if parts.numbers else (parts.vocabularies, _in_sentencepiece)
+    source, target = (_numbering(path, *tokens(path), size) for path, size in zip(paths, sizes, strict=True))
     return source, target
 
 

@@ -1,16 +1,16 @@
 """The shortlist that a Marian model came with, in our ids: the likely target subwords for each source sentence."""
 
 import sys
-from pathlib import Path
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from heads.base.files import UserError
-from heads.interop.firefox.importing import numberings_in
-from heads.interop.firefox.parts import find_parts, is_marian
+from heads.interop.firefox.importing import numberings_in, parts_of
+from heads.interop.firefox.parts import is_marian
 from heads.interop.firefox.shortlist import Shortlist, read_shortlist
+from heads.interop.original import OriginalFiles
 from heads.text.special_ids import EOS
 from heads.translation.beam_search import Candidates
 
@@ -44,13 +44,17 @@ class OurShortlist:
         return Candidates(torch.from_numpy(every).to(device), of.to(device))
 
 
-def shortlist_of(came_with: Path | None, sizes: tuple[int, int]) -> OurShortlist | None:
+def shortlist_of(came_with: OriginalFiles | None, sizes: tuple[int, int]) -> OurShortlist | None:
     """The shortlist among the original files of an imported model, or None.
 
-    came_with: where these files are. sizes: of source and target vocabulary. A shortlist that is damaged or
-    does not fit is reported on standard error and not used: the model translates without it.
+    sizes: of source and target vocabulary. A shortlist that is damaged or does not fit is reported on standard error
+    and not used: the model translates without it.
     """
-    if not (came_with and is_marian(came_with) and (parts := find_parts(came_with)).shortlist):
+    return came_with.once(_shortlist_in, sizes) if came_with else None
+
+
+def _shortlist_in(came_with: OriginalFiles, sizes: tuple[int, int]) -> OurShortlist | None:
+    if not (is_marian(came_with.place) and (parts := came_with.once(parts_of)).shortlist):
         return None
     # Padding and BOS are ours alone.
     source, target = (size - 2 for size in sizes)
@@ -59,6 +63,6 @@ def shortlist_of(came_with: Path | None, sizes: tuple[int, int]) -> OurShortlist
     except UserError as error:
         print(f"{error} Until then all subwords are candidates.", file=sys.stderr)
         return None
-    ours = numberings_in(parts, (source, target))
+    ours = came_with.once(numberings_in, (source, target))
     shared = len({*(parts.numbers or parts.vocabularies)}) == 1
     return OurShortlist(lists, ours[0].rows, ours[1].rows, shared=shared)

@@ -10,15 +10,16 @@ from heads.interop.marian import format
 from heads.interop.marian.exporting import refuse_for_marian, write_huggingface
 from heads.interop.marian.importing import model_of_marian, unused_of, vocabularies_of
 from heads.interop.marian.reading import read_marian
+from heads.interop.original import OriginalFiles
 from heads.interop.saved_folder import added_to
 
 ONE_WIDTH_A_STACK = tuple((stack,) for stack in FEEDFORWARDS)
 """All layers of an encoder, and all of a decoder, have one number of hidden units."""
 
 
-def read(folder: Path, options: ImportOptions) -> ForeignModel:
+def read(files: OriginalFiles, options: ImportOptions) -> ForeignModel:
     """Read a Marian. Raises UserError if it is none, or for languages."""
-    theirs = read_marian(folder, options.config)
+    theirs = read_marian(files)
     refuse_languages(options)
     return ForeignModel(
         partial(model_of_marian, theirs), partial(vocabularies_of, theirs, options.prefix), unused_of(theirs)
@@ -27,9 +28,9 @@ def read(folder: Path, options: ImportOptions) -> ForeignModel:
 
 def write(what: Translation, folder: Path) -> float:
     """Write a translator, in our ids, as a MarianMTModel."""
-    added = added_to(what.came_with) if what.came_with else {}
+    added = added_to(what.came_with.place) if what.came_with else {}
     write_huggingface(what.model, what.vocabularies, what.searched, folder, added)
-    return difference_of_models(what.model, model_of_marian(read_marian(folder)), what.pairs)
+    return difference_of_models(what.model, model_of_marian(read_marian(OriginalFiles(folder))), what.pairs)
 
 
 MARIAN = Family(

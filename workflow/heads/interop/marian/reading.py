@@ -14,6 +14,7 @@ from heads.base.files import UserError
 from heads.interop import hub
 from heads.interop.formats import MODEL_TYPES
 from heads.interop.marian.format import DESCRIBING, NEEDED, SOURCE_SPM, TARGET_SPM, TARGET_VOCAB, not_there
+from heads.interop.original import OriginalFiles
 from heads.interop.saved_folder import added_to, check_numbers, read_config, read_object, read_vocabulary
 from heads.interop.saved_weights import SavedWeights, weight_called
 from heads.text.added import Added, named_rows
@@ -79,15 +80,15 @@ class MarianFolder:
         return both, both
 
 
-def read_marian(folder: Path, given: Mapping[str, Any] | None = None) -> MarianFolder:
+def read_marian(files: OriginalFiles) -> MarianFolder:
     """Read and check a Marian folder.
 
-    given: the content of its config.json, if it was read before. Raises UserError for another kind of model, a missing
-    or damaged file, or pickled weights.
+    Raises UserError for another kind of model, a missing or damaged file, or pickled weights.
     """
+    folder = files.place
     if not folder.is_dir():
         raise UserError(not_there(folder))
-    config = read_config(folder, DESCRIBING, given)
+    config = read_config(files, DESCRIBING)
     if config.get("model_type") != "marian":
         kind = config.get("model_type", "a model of unknown type")
         *others, last = reversed(MODEL_TYPES)
@@ -95,8 +96,8 @@ def read_marian(folder: Path, given: Mapping[str, Any] | None = None) -> MarianF
             f"{folder / hub.CONFIG} describes {kind}, which is not supported: give a model of type {', '.join(others)} "
             f"(which NLLB is) or {last}."
         )
-    files = [folder / name for name in (SOURCE_SPM, TARGET_SPM)]
-    described = (folder / hub.DESCRIBED).is_file() and not any(path.is_file() for path in files)
+    segmenters = [folder / name for name in (SOURCE_SPM, TARGET_SPM)]
+    described = (folder / hub.DESCRIBED).is_file() and not any(path.is_file() for path in segmenters)
     for name in NEEDED:
         if not described and not (folder / name).is_file():
             raise UserError(f"{folder} has no {name}: copy it from where the model is from.")
@@ -109,8 +110,8 @@ def read_marian(folder: Path, given: Mapping[str, Any] | None = None) -> MarianF
         for subwords, matrix in zip(known, (SOURCE, TARGET), strict=True)
     )
     generation = read_object(folder / hub.GENERATION, config)
-    segmenters = None if described else (files[0].read_bytes(), files[1].read_bytes())
-    return MarianFolder(folder, config, generation, (source, target), segmenters, tensors, added)
+    cut = None if described else (segmenters[0].read_bytes(), segmenters[1].read_bytes())
+    return MarianFolder(folder, config, generation, (source, target), cut, tensors, added)
 
 
 def _in_one_file(folder: Path) -> Numbered:

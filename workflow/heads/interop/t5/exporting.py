@@ -14,29 +14,29 @@ from torch import Tensor
 from heads.base.files import write_json
 from heads.interop.hub import CONFIG, GENERATION, WEIGHTS
 from heads.interop.marian.exporting import with_all_heads
+from heads.interop.original import OriginalFiles
 from heads.interop.saved_folder import read_object
 from heads.interop.t5.format import CLASSES, DESCRIBING
 from heads.interop.t5.importing import numbering_of, weight_names
-from heads.interop.t5.reading import PROJECTION, SHARED, config_of, described_t5
+from heads.interop.t5.reading import PROJECTION, SHARED, described_t5
 from heads.model.distances import tables_of
 from heads.model.transformer import Transformer
 from heads.text.special_ids import BOS
 from heads.translation.beam_search import never_said
 
 
-def write_t5(model: Transformer, came_with: Path, search: tuple[int, float], folder: Path) -> None:
+def write_t5(model: Transformer, came_with: OriginalFiles, search: tuple[int, float], folder: Path) -> None:
     """Write weights, search settings (beam size, length penalty) and the model's original files into a folder.
 
-    All layers have as many hidden units. came_with: the folder of the original files. Raises UserError if it is
-    damaged.
+    All layers have as many hidden units. came_with: the original files. Raises UserError if they are damaged.
     """
     for name in DESCRIBING:
-        if (came_with / name).is_file():
-            shutil.copyfile(came_with / name, folder / name)
+        if (came_with.place / name).is_file():
+            shutil.copyfile(came_with.place / name, folder / name)
     shape = model.shape
     # Our BOS has no row of its own there if it is a copy.
     own = [number for number in range(shape.target_subwords) if number != BOS or shape.start is None]
-    theirs = described_t5(came_with, config_of(came_with), len(own))
+    theirs = came_with.once(described_t5, len(own))
     rows = numbering_of(theirs).rows
     generation: dict[str, Any] = {"num_beams": search[0], "length_penalty": search[1]}
     # Tokens that we never generate are excluded there too.

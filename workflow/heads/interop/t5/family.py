@@ -15,17 +15,18 @@ from heads.interop.family import (
     refuse_languages,
 )
 from heads.interop.fewer_in_saved import take_named
+from heads.interop.original import OriginalFiles
 from heads.interop.t5 import format
 from heads.interop.t5.exporting import write_t5
 from heads.interop.t5.importing import model_of_t5, numbering_of, unused_of, vocabularies_of
-from heads.interop.t5.reading import config_of, described_t5, read_t5
+from heads.interop.t5.reading import described_t5, read_t5
 from heads.model.shape import ModelShape
 
 
-def read(folder: Path, options: ImportOptions) -> ForeignModel:
+def read(files: OriginalFiles, options: ImportOptions) -> ForeignModel:
     """Read a T5. Raises UserError if it is none, or for languages."""
     refuse_languages(options)
-    theirs = read_t5(folder, options.config)
+    theirs = read_t5(files)
     return ForeignModel(
         partial(model_of_t5, theirs), partial(vocabularies_of, theirs, options.prefix), unused_of(theirs)
     )
@@ -35,13 +36,13 @@ def write(what: Translation, folder: Path) -> float:
     """Write the model as it came, with other weights."""
     assert what.came_with is not None
     write_t5(what.model, what.came_with, what.searched, folder)
-    return difference_of_models(what.model, model_of_t5(read_t5(folder)), what.pairs)
+    return difference_of_models(what.model, model_of_t5(read_t5(OriginalFiles(folder))), what.pairs)
 
 
 def take_subwords(came_with: Path, shape: ModelShape, kept: KeptIds) -> None:
     """Leave only these ids of ours in the original files."""
     copied = shape.start is not None
-    theirs = described_t5(came_with, config_of(came_with), shape.target_subwords - copied)
+    theirs = described_t5(OriginalFiles(came_with), shape.target_subwords - copied)
     take_named(came_with, numbering_of(theirs), kept[1], copied=copied)
 
 

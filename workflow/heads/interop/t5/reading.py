@@ -13,6 +13,7 @@ from torch import Tensor
 
 from heads.base.files import UserError
 from heads.interop.hub import CONFIG, DESCRIBED, GENERATION, TOKENIZER
+from heads.interop.original import OriginalFiles
 from heads.interop.saved_folder import added_to, check_numbers, contradicts, read_config, read_object
 from heads.interop.saved_weights import SavedWeights, weight_called
 from heads.interop.t5.format import CLASSES, DESCRIBING, SEGMENTER
@@ -86,16 +87,14 @@ class T5Folder:
         return bool(self.config.get("scale_decoder_outputs", tied)) if kind == "t5" else tied and kind == "umt5"
 
 
-def read_t5(folder: Path, given: Mapping[str, Any] | None = None) -> T5Folder:
+def read_t5(files: OriginalFiles) -> T5Folder:
     """Read and check the folder of a T5, with its weights.
 
-    given: the content of its config.json, if it was read before. Raises UserError for another kind of model, a missing
-    or damaged file, or pickled weights.
+    Raises UserError for another kind of model, a missing or damaged file, or pickled weights.
     """
-    config = config_of(folder, given)
-    tensors = SavedWeights(folder, CLASSES[config["model_type"]])
-    rows = len(weight_called(folder, tensors, embedding_in(tensors)))
-    return replace(described_t5(folder, config, rows), tensors=tensors)
+    tensors = SavedWeights(files.place, CLASSES[files.once(config_of)["model_type"]])
+    rows = len(weight_called(files.place, tensors, embedding_in(tensors)))
+    return replace(files.once(described_t5, rows), tensors=tensors)
 
 
 def embedding_in(tensors: Mapping[str, Tensor]) -> str:
@@ -103,12 +102,9 @@ def embedding_in(tensors: Mapping[str, Tensor]) -> str:
     return next((name for name in EMBEDDINGS if name in tensors), SHARED)
 
 
-def config_of(folder: Path, given: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """The config.json of a folder, with the defaults; `given` as in `read_t5`.
-
-    Raises UserError for an encoder alone, or impossible values.
-    """
-    path, config = folder / CONFIG, read_config(folder, DESCRIBING, given)
+def config_of(files: OriginalFiles) -> dict[str, Any]:
+    """The config.json of a folder, with the defaults. Raises UserError for an encoder alone, or impossible values."""
+    path, config = files.place / CONFIG, read_config(files, DESCRIBING)
     for name in config.get("architectures") or ():
         if name not in CLASSES.values() and name != "T5WithLMHeadModel":
             known = ", ".join(CLASSES.values())
@@ -125,11 +121,9 @@ def config_of(folder: Path, given: Mapping[str, Any] | None = None) -> dict[str,
     return config
 
 
-def described_t5(folder: Path, config: dict[str, Any], rows: int) -> T5Folder:
-    """The contents of a folder without its weights. Raises as `read_t5` does.
-
-    config: by `config_of`. rows: of its matrices of subwords.
-    """
+def described_t5(files: OriginalFiles, rows: int) -> T5Folder:
+    """The contents of a folder without its weights. rows: of its matrices of subwords. Raises as `read_t5` does."""
+    folder, config = files.place, files.once(config_of)
     segmenter, described, numbered = _subwords(folder, rows)
     names = named_rows(folder, numbered, rows, SHARED)
     generation = read_object(folder / GENERATION, config)
