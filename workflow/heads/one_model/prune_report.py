@@ -1,4 +1,4 @@
-"""Read the flags of `heads prune`, and report its result: lines, and a page of the heads, gates and every size."""
+"""Report the result of `heads prune`: lines, and a page of the heads, gates and every size."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
