@@ -76,8 +76,7 @@ def refuse_quantization(form: str, quantization: str) -> None:
 def refuse_translator(bundle: Bundle, form: str) -> None:
     """Raise UserError if a translator cannot be written in a format, or not with the libraries that are installed."""
     if written_as := export_format(form, bundle.family):
-        place = bundle.came_with.place if bundle.came_with else None
-        written_as.refuse(bundle.shape, bundle.translates()[1], place)
+        written_as.refuse(bundle.shape, bundle.translates()[1], bundle.came_with)
 
 
 def _written(written_as: ExportFormat, what: Translation, stage: Path) -> float:

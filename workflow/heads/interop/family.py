@@ -88,7 +88,7 @@ class ExportFormat:
 
     write: Callable[[Translation, Path], float]
     """Writes into a folder, and returns the largest difference from ours of a log-probability, in nats."""
-    refuse: Callable[[ModelShape, Sequence[Vocabulary], Path | None], None] = lambda *_: None
+    refuse: Callable[[ModelShape, Sequence[Vocabulary], OriginalFiles | None], None] = lambda *_: None
     """Raises UserError if a shape, with its vocabularies and the files it came with, cannot be written so."""
     one_width: tuple[tuple[str, ...], ...] = ()
     """Groups of feed-forward stacks whose layers all have as many hidden units; empty if each has its own."""

@@ -45,9 +45,9 @@ def write(what: Translation, folder: Path, *, plain: bool) -> float:
     return difference_of_models(what.model, model_of_firefox(read_firefox(OriginalFiles(folder))), what.pairs)
 
 
-def refuse(shape: ModelShape, _: Sequence[Vocabulary], came_with: Path | None) -> None:
+def refuse(shape: ModelShape, _: Sequence[Vocabulary], came_with: OriginalFiles | None) -> None:
     """Raise UserError for a model that did not come in this format."""
-    origin_of(shape, OriginalFiles(came_with) if came_with else None)
+    origin_of(shape, came_with)
 
 
 _MARIAN, _NPZ = (
