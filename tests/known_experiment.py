@@ -197,18 +197,25 @@ def write_known(folder: Path) -> Known:
     return known
 
 
-@torch.no_grad()
 def loss(model: Transformer, pairs: Iterable[Pair], smoothing: float) -> float:
     """Loss in nats per target token (EOS counts) from the definition: each sentence alone."""
-    total, tokens = 0.0, 0
+    return losses_by_smoothing(model, pairs, (smoothing,))[smoothing]
+
+
+@torch.no_grad()
+def losses_by_smoothing(model: Transformer, pairs: Iterable[Pair], smoothings: Sequence[float]) -> dict[float, float]:
+    """That loss for several degrees of label smoothing."""
+    totals, tokens = dict.fromkeys(smoothings, 0.0), 0
     for source, target in pairs:
         read = torch.tensor([[*source, EOS]])
         states = model(read, torch.ones_like(read, dtype=torch.bool), torch.tensor([[BOS, *target]]))
         chances = F.log_softmax(model.projection(states)[0].double(), -1)
         for place, subword in enumerate([*target, EOS]):
-            total -= (1 - smoothing) * float(chances[place, subword]) + smoothing * float(chances[place].mean())
+            right, mean = float(chances[place, subword]), float(chances[place].mean())
+            for smoothing in smoothings:
+                totals[smoothing] -= (1 - smoothing) * right + smoothing * mean
             tokens += 1
-    return total / tokens
+    return {smoothing: total / tokens for smoothing, total in totals.items()}
 
 
 def divergence(whole: Transformer, other: Transformer, pairs: Iterable[Pair]) -> float:

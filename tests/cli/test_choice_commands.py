@@ -2,6 +2,7 @@
 choice scores when masked, and what a fine-tuned model scores against the unpruned one."""
 
 from collections import Counter
+from functools import cache
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -141,7 +142,8 @@ def test_an_optimal_choice_has_the_most_importance_by_sentence_of_all_that_hold_
         assert kept(measured, target)[target] != right, "the least numbers matter here"
 
 
-def without(known: Known, closed: set[Head]) -> list[str]:
+@cache
+def without(known: Known, closed: frozenset[Head]) -> list[str]:
     """Translations of the test sentences, one at a time, with the output of closed heads set to zero."""
     model = known_model()
     with torch.no_grad():
@@ -203,7 +205,7 @@ def test_every_choice_has_a_row_with_what_the_unpruned_model_scores_without_the_
     whole = bleu(known.right("test")[:count], references)
     scores = []
     for row, heads in zip(rows, choices.values(), strict=True):
-        score = bleu(without(known, every - heads)[:count], references)
+        score = bleu(without(known, frozenset(every - heads))[:count], references)
         scores.append(round(score, 4))
         assert (row["kept"], row["of"]) == (str(len(heads)), "18")
         assert float(row["bleu"]) == pytest.approx(score, abs=1e-3)

@@ -224,6 +224,7 @@ def test_heads_are_chosen_masked_cut_out_trained_on_and_compared(ablated: Made) 
     assert float(row["accuracy"]) == pytest.approx(read_json(chosen / "accuracy.json")["accuracy"])
 
 
+@pytest.mark.slow
 def test_models_are_timed_at_telling_labels(made: Made) -> None:
     smaller, out = made.runs / "pruned/all/lam-9/seed-1", made.baseline / "speed.tsv"
     model = load_classifier(made.baseline)

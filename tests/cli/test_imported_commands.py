@@ -104,11 +104,13 @@ def test_gates_on_all_train_the_one_matrix_that_is_embedding_and_projection(fold
     assert sum(int(row["open"]) for row in read_tsv(made / "heads.tsv")) == 9
 
 
+@pytest.mark.slow
 def test_gates_on_the_encoder_leave_all_that_the_decoder_uses_as_it_was(folder: Path) -> None:
     moved = changed(folder, train_gates(folder, "enc_self", "keep-3"))
     assert moved and all(name.startswith("encoder.") for name in moved)
 
 
+@pytest.mark.slow
 def test_what_is_left_of_it_is_pruned_and_explained_by_every_rule(folder: Path) -> None:
     small = cut_out(folder, "keep-9")
     assert len(load_folder(small).shape.heads()) == 9

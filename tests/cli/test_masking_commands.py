@@ -22,7 +22,7 @@ from heads.translation.beam_search import beam_search
 from heads.translation.text_scores import bleu
 from known_experiment import SETTINGS, Known, as_text, command, known_model, save
 
-SEARCH = {"beam": 2, "length_penalty": 0.6, "batch_tokens": 20}
+SEARCH = {"beam": 2, "length_penalty": 0.6, "batch_tokens": 200}
 FIRST, SECOND = ("enc_self", 0, 0), ("enc_self", 0, 1)
 """Heads of the same layer as a known one, with little effect of their own."""
 BEST = KNOWN[0]

@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping
+from functools import cache
 from itertools import product
 from pathlib import Path
 
@@ -74,10 +75,16 @@ def inputs_of(model: Transformer, pairs: Collection[Pair]) -> dict[Place, NDArra
     return {place: np.concatenate(rows) for place, rows in found.items()}
 
 
+@cache
+def read_in_training(known: Known) -> dict[Place, NDArray[np.float64]]:
+    """What each output map of that model is given for the training pairs; only to be read."""
+    return inputs_of(scattered(), known.pairs("train"))
+
+
 @torch.no_grad()
 def made_up(known: Known, kept: Mapping[Place, Collection[int]]) -> Transformer:
     """The model in which the heads kept in some layers come as close to all as they can, and others give nothing."""
-    model, read = scattered(), inputs_of(scattered(), known.pairs("train"))
+    model, read = scattered(), read_in_training(known)
     for place, heads in kept.items():
         columns = [head * 8 + i for head in sorted(heads) for i in range(8)]
         output = model.get_submodule(f"{module_name(*place)}.output").get_parameter("weight")

@@ -28,12 +28,14 @@ from known_experiment import (
     Known,
     known_model,
     loss,
+    losses_by_smoothing,
     path_model,
     same,
     save,
     weights,
 )
 from known_trainings import RATE, Train
+from slow_ones import slow_but
 
 SMALL = ModelShape(12, 4, 7, 0.0, pre_norm=True, source_subwords=SUBWORDS["source"], target_subwords=SUBWORDS["target"],
                    original_heads=3, live_heads=full_heads(layers=2, heads=3))  # fmt: skip
@@ -76,9 +78,9 @@ def test_a_training_starts_from_its_own_weights_reads_its_own_data_and_says_so(
     facts = read_json(run / "model.json")
     assert facts["shape"]["live_heads"] == {k: [list(x) for x in v] for k, v in start.shape.live_heads.items()}
     losses = {
-        (split, smoothing): loss(start, known.pairs(split), smoothing)
+        (split, smoothing): value
         for split in ("train", "dev", "test")
-        for smoothing in (0.0, 0.1)
+        for smoothing, value in losses_by_smoothing(start, known.pairs(split), (0.0, 0.1)).items()
     }
     assert len({round(value, 3) for value in losses.values()}) == 6, "one of them for another would be seen"
     assert facts["dev_loss"] == pytest.approx(losses["dev", 0.0], rel=1e-4)
@@ -89,7 +91,7 @@ def test_a_training_starts_from_its_own_weights_reads_its_own_data_and_says_so(
     assert facts["provenance"]["seed"] == 4
 
 
-@pytest.mark.parametrize("name", ["baseline", "scratch", "penalty_gates"])
+@pytest.mark.parametrize("name", slow_but(["scratch"], ["baseline", "scratch", "penalty_gates"]))
 def test_another_seed_draws_another_model_and_the_same_seed_the_same(train: Train, name: str) -> None:
     first, again, other = (weights(train(name, seed=seed)) for seed in (1, 1, 2))
     assert same(first, again)
@@ -124,7 +126,7 @@ def test_a_training_is_as_long_as_its_section_says_and_goes_on_with_the_schedule
     assert [line["learning_rate"] for line in lines] == pytest.approx(rates)
 
 
-@pytest.mark.parametrize("name", SECTIONS)
+@pytest.mark.parametrize("name", slow_but(["gates"], SECTIONS))
 def test_over_the_last_share_of_its_updates_the_rate_of_a_training_falls_towards_zero(train: Train, name: str) -> None:
     """The last two of five updates have two thirds and one third of their usual rate."""
     plain, falling = (
@@ -149,7 +151,7 @@ def test_a_model_with_a_penalty_from_the_start_learns_in_all_its_parts_and_is_tr
     assert len(read_jsonl(run / "train.jsonl")) == 3
 
 
-@pytest.mark.parametrize("name", SECTIONS)
+@pytest.mark.parametrize("name", slow_but(["gates"], SECTIONS))
 def test_an_average_is_that_of_the_last_states_and_of_no_more(train: Train, name: str) -> None:
     """The averaged states come from trainings of the same lengths without averaging."""
     training = {**RATE, "batch_tokens": 60}
@@ -244,7 +246,7 @@ def test_a_text_is_cut_at_the_number_of_subwords_in_the_settings(known: Known, t
         assert found == pytest.approx(loss(start, short, smooth), rel=1e-4)
 
 
-@pytest.mark.parametrize("name", ["scratch", "selected"])
+@pytest.mark.parametrize("name", slow_but(["selected"], ["scratch", "selected"]))
 def test_a_model_without_any_head_is_trained_as_any_other(
     known: Known, train: Train, tmp_path: Path, name: str
 ) -> None:

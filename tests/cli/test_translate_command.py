@@ -23,6 +23,7 @@ from heads.text.special_ids import EOS
 from heads.translation.beam_search import beam_search
 from heads.translation.stream import Translator, plain_lines, translated
 from model_folders import SOURCE, TARGET, Experiment, write_experiment
+from slow_ones import slow_but
 
 Command = Callable[..., tuple[int, list[str], str]]
 
@@ -77,7 +78,10 @@ def test_empty_and_blank_lines_stay_empty_and_no_input_gives_no_output(
     assert command(b"", experiment.baseline)[1] == []
 
 
-@pytest.mark.parametrize("odd", ["\u2028", "\x85", "\x0b", "\x0c", "\x1c", "\r", "\x00", "\U0001f600", "e\u0301"])
+ODD = ["\u2028", "\x85", "\x0b", "\x0c", "\x1c", "\r", "\x00", "\U0001f600", "e\u0301"]
+
+
+@pytest.mark.parametrize("odd", slow_but(["\u2028", "\r", "\x00"], ODD))
 def test_no_character_of_unicode_changes_the_number_of_lines(
     experiment: Experiment, command: Command, odd: str
 ) -> None:
@@ -216,6 +220,7 @@ def written_to(stdout: Any, experiment: Experiment) -> tuple[int, bytes]:
     return done.returncode, done.stderr
 
 
+@pytest.mark.slow
 def test_a_reader_who_has_enough_ends_it_in_peace(experiment: Experiment) -> None:
     reading, writing = os.pipe()
     os.close(reading)
@@ -223,6 +228,7 @@ def test_a_reader_who_has_enough_ends_it_in_peace(experiment: Experiment) -> Non
     os.close(writing)
 
 
+@pytest.mark.slow
 def test_a_full_disk_is_one_sentence(experiment: Experiment) -> None:
     said = b"error: the standard output cannot be written (No space left on device): make room and run again.\n"
     with Path("/dev/full").open("wb") as full:
@@ -239,7 +245,10 @@ def test_who_stops_it_from_the_keyboard_sees_no_traceback(
     assert command(b"the cat\n", experiment.baseline) == (130, [], "stopped\n")
 
 
-@pytest.mark.parametrize("score", ["{}", "[]", '{"beam": 0, "length_penalty": 0.7}', '{"beam": "2"}', "7"])
+DAMAGED = ["{}", "[]", '{"beam": 0, "length_penalty": 0.7}', '{"beam": "2"}', "7"]
+
+
+@pytest.mark.parametrize("score", slow_but(DAMAGED[2:3], DAMAGED))
 def test_an_exported_model_with_a_damaged_score_asks_for_the_search(
     experiment: Experiment, command: Command, tmp_path: Path, score: str
 ) -> None:
