@@ -4,9 +4,11 @@ from pathlib import Path
 
 import pytest
 
+from heads.analysis.speed import rounds
 from heads.base.files import write_lines
 from heads.interop.bundle import saved_bundle
 from heads.interop.export import export
+from heads.one_model import costs
 from many_lines import LINES
 from model_folders import Experiment, write_experiment
 
@@ -22,3 +24,11 @@ def model(experiment: Experiment, tmp_path: Path) -> Path:
     export(saved_bundle(experiment.baseline), tmp_path / "model")
     write_lines(tmp_path / "text.en", LINES * 2)
     return tmp_path / "model"
+
+
+@pytest.fixture
+def briefly_timed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Models are timed on few sentences and once, after the round in which all is new, as no test can look at times."""
+    monkeypatch.setattr(costs, "FEW", 2)
+    monkeypatch.setattr(costs, "MANY", 4)
+    monkeypatch.setattr(costs, "rounds", lambda work, number, clock: rounds(work, min(number, 2), clock))

@@ -24,25 +24,35 @@ from heads.one_model.costs import Costs, weights_in
 from heads.one_model.request import PruningRequest
 from heads.one_model.surgery import Surgery
 from many_lines import LINES
+from model_folders import Experiment
 from slow_ones import slow_but
 
 pytestmark = pytest.mark.filterwarnings("ignore:PULP_CBC_CMD", "ignore:Initializing zero-element tensors")
 CPU = torch.device("cpu")
 KINDS = (*ATTENTIONS, *FEEDFORWARDS)
+READ: dict[tuple[str, ...], dict[str, Any]] = {}
+"""What the surgeon found in the text, by the kinds of heads and units that may go."""
 
 
-@pytest.fixture
-def texts(model: Path, tmp_path: Path) -> AnsweredSplits:
-    """A text whose sentences to read and to compare losses on are the same."""
-    bundle = saved_bundle(model)
+@pytest.fixture(scope="module")
+def texts(experiment: Experiment, tmp_path_factory: pytest.TempPathFactory) -> AnsweredSplits:
+    """A text whose sentences to read and to compare losses on are the same, answered once."""
+    place = tmp_path_factory.mktemp("texts")
+    export(saved_bundle(experiment.baseline), place / "model")
+    bundle = saved_bundle(place / "model")
     splits = splits_for(bundle, LINES, 1000, lambda *_: None)
     same = {STUDIED: splits["train"], "dev": splits["train"], "test": splits["test"]}
-    return AnsweredSplits(bundle, same, tmp_path / "texts", CPU, lambda _: None)
+    return AnsweredSplits(bundle, same, place / "texts", CPU, lambda _: None)
 
 
 def surgery_of(texts: AnsweredSplits, **asked: Any) -> Surgery:
+    """The surgery that is asked for; the surgeon reads once for all tests in which the same may go."""
     request = replace(PruningRequest("all", None, None, 1, "surgeon"), **asked)
-    return Surgery(Costs(texts.model, texts, request, CPU), lambda _: None)
+    surgery = Surgery(Costs(texts.model, texts, request, CPU), lambda _: None)
+    if request.kinds not in READ:
+        READ[request.kinds] = {"surgeon": surgery.surgeon, "ladders": surgery.ladders}
+    vars(surgery).update(READ[request.kinds])
+    return surgery
 
 
 @pytest.mark.parametrize("form", slow_but(["folder", "ctranslate2"], ["folder", "onnx", "ctranslate2"]))

@@ -30,6 +30,7 @@ from heads.one_model.working_folder import WorkingFolder
 from heads.translation.distilled import distinct
 
 EMBEDS, TELLS = "BertModel", "BertForSequenceClassification"
+pytestmark = pytest.mark.usefixtures("briefly_timed")
 LINES = [
     " ".join(words)
     for words in itertools.product(
@@ -247,6 +248,7 @@ def test_a_format_that_cannot_have_an_encoder_is_refused_before_anything_is_done
     assert {path.name for path in place.iterdir()} == {"theirs", "text.txt"}
 
 
+@pytest.mark.slow
 def test_labels_are_named_where_the_model_does_not_name_them(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     save_tokeniser(place / "theirs")
     model = save_bert(place / "theirs", TELLS, id2label={0: "LABEL_0", 1: "LABEL_1", 2: "LABEL_2"})

@@ -13,6 +13,7 @@ from explored_page import data_of
 from heads.__main__ import main
 from heads.base.files import read_lines, read_tsv, write_lines
 from model_folders import SOURCE, TARGET, Experiment, write_experiment
+from slow_ones import slow_but
 
 TEXT = [*SOURCE, "a white dog .", "the old house stands near the river .", "cats see dogs ."]
 ODD = {0: "", 2: " \t ", 5: "\u00a0\u3000", 9: ""}
@@ -41,7 +42,10 @@ def inspected(model: Path, folder: Path, name: str, lines: list[str], *flags: st
     return folder / f"{name}.tsv"
 
 
-@pytest.mark.parametrize("kind", ["translator", "BertForSequenceClassification", "BertModel"])
+KINDS = ("translator", "BertForSequenceClassification", "BertModel")
+
+
+@pytest.mark.parametrize("kind", slow_but(KINDS[1:2], KINDS))
 def test_lines_without_words_and_long_lines_are_counted_and_change_nothing(
     experiment: Experiment, tmp_path: Path, capsys: pytest.CaptureFixture[str], kind: str
 ) -> None:

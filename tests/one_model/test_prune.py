@@ -36,6 +36,7 @@ from marian_models import SENTENCES
 from model_folders import Experiment, greedy
 
 TO_LOSS = PruningRequest("all", None, 0.5, 1)
+pytestmark = pytest.mark.usefixtures("briefly_timed")
 
 
 def pruned(model: Path, *flags: str) -> int:

@@ -29,6 +29,7 @@ from model_folders import greedy
 from slow_ones import slow_but
 from t5_models import PREFIX, save_t5
 
+pytestmark = pytest.mark.usefixtures("briefly_timed")
 EXAMPLES = [
     " ".join(words)
     for words in itertools.product(

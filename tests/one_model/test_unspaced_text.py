@@ -40,6 +40,7 @@ def experiment(tmp_path_factory: pytest.TempPathFactory) -> Experiment:
     return write_experiment(tmp_path_factory.mktemp("results") / "tiny", source=LINES, target=LINES)
 
 
+@pytest.mark.slow
 def test_heads_are_measured_and_shown_and_what_they_cost_is_by_the_tokeniser_for_chinese(
     experiment: Experiment,
 ) -> None:
