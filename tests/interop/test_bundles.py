@@ -29,6 +29,7 @@ from heads.translation.model_folder import PRETRAINED
 from heads.translation.stream import translated
 from marian_files import write_student
 from marian_models import SENTENCES, save_marian, save_tokeniser
+from slow_ones import slow_but
 from t5_models import PREFIX, TEXTS, save_t5
 
 LABELS = {0: "Good", 1: "bad", 2: "none"}
@@ -111,6 +112,7 @@ def test_it_has_the_weights_vocabularies_and_facts_of_the_import(both: tuple[str
     assert {**kept.facts, "shape": 0, "provenance": 0} == {**written.facts, "shape": 0, "provenance": 0}
 
 
+@pytest.mark.parametrize("both", slow_but(["marian", "student"], OPTIONS), indirect=True)
 def test_it_translates_and_is_exported_as_the_import_is(both: tuple[str, Path, Bundle, Bundle], tmp_path: Path) -> None:
     family, _, kept, written = both
     form = "marian" if family == "student" else "huggingface"

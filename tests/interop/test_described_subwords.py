@@ -29,12 +29,13 @@ from heads.text.encoding import vocabulary_of
 from heads.text.special_ids import BOS, EOS, UNK
 from many_lines import composed, lines
 from marian_models import save_marian, transformers
+from slow_ones import slow_but
 from small_server import serving_hub
 
 KINDS = {"bart": "bytes", "mbart": "unigram", "mbart25": "unigram", "nllb": "bpe"}
 
 
-@pytest.fixture(scope="module", params=TOKENISERS)
+@pytest.fixture(scope="module", params=slow_but(("bart", "nllb"), TOKENISERS))
 def described(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path, Any]:
     """The family, a place with its model in `theirs` and as imported in `ours`, and its tokeniser."""
     family, place = request.param, tmp_path_factory.mktemp("described")

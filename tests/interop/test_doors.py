@@ -51,7 +51,7 @@ def good(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place
 
 
-@pytest.fixture(params=FAMILIES)
+@pytest.fixture(params=slow_but(("marian", "bert"), FAMILIES))
 def theirs(request: pytest.FixtureRequest, good: Path, tmp_path: Path) -> Path:
     """A copy of the folder of a family, which has its name."""
     family: str = request.param
@@ -324,7 +324,7 @@ def test_pointers_in_place_of_marians_files_are_named(tmp_path: Path) -> None:
         import_any(str(folder / "model.enpt.bin"), tmp_path / "ours")
 
 
-@pytest.mark.parametrize("command", ["export", "translate", "inspect", "prune"])
+@pytest.mark.parametrize("command", slow_but(["translate"], ["export", "translate", "inspect", "prune"]))
 def test_a_training_of_ours_that_diverged_is_one_sentence(
     experiment: Experiment, tmp_path: Path, command: str, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -96,7 +96,7 @@ def save_whole(place: Path, kind: str) -> Path:
     return ours
 
 
-@pytest.fixture(scope="module", params=slow_but(("ours", "marian", "T5"), KINDS))
+@pytest.fixture(scope="module", params=slow_but(("ours", "marian"), KINDS))
 def folders(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path, Path]:
     """The kind, and the folders of the whole model and of the one with the subwords of a text."""
     place = tmp_path_factory.mktemp("fewer")

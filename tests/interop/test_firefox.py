@@ -98,12 +98,14 @@ def test_it_has_the_papers_encoder_and_no_self_attention_in_its_decoder(imported
     assert found.heads(place) == {"enc_self": (6, 8), "dec_enc": (2, 8)}
 
 
+@pytest.mark.slow
 def test_unchanged_it_goes_back_byte_for_byte(imported: Path, tmp_path: Path) -> None:
     assert export(saved_bundle(imported), tmp_path / "back", "marian") == 0
     (model,) = (tmp_path / "back").glob("model.*.bin")
     assert model.read_bytes() == (place_of("firefox/en-pt") / model.name).read_bytes()
 
 
+@pytest.mark.slow
 def test_plain_numbers_are_those_of_the_model_under_marians_names(imported: Path, tmp_path: Path) -> None:
     assert export(saved_bundle(imported), tmp_path / "plain", "npz") == 0
     plain = np.load(tmp_path / "plain" / "model.npz")

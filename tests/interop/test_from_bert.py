@@ -240,6 +240,7 @@ def test_a_bert_without_some_of_its_heads_is_read_as_it_is(tmp_path: Path) -> No
     torch.testing.assert_close(found, theirs(model, tokeniser), rtol=0, atol=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:Initializing zero-element tensors")
 def test_a_bert_without_some_of_its_heads_is_inspected_and_pruned_further(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]

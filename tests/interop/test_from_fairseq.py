@@ -31,6 +31,7 @@ from heads.interop.original import OriginalFiles
 from heads.text.encoding import vocabulary_of
 from heads.translation.beam_search import length_limit
 from marian_models import changed
+from slow_ones import slow_but
 
 
 def test_added_subwords_are_found_in_whichever_file_tells_of_them(tmp_path: Path) -> None:
@@ -113,7 +114,7 @@ def test_a_folder_that_cannot_be_read_is_one_sentence(
     assert not (tmp_path / "ours").exists()
 
 
-@pytest.mark.parametrize("family", ["nllb", "bart"])
+@pytest.mark.parametrize("family", slow_but(["nllb"], ["nllb", "bart"]))
 def test_by_two_commands_an_imported_model_translates_lines_as_transformers_does(
     family: str,
     good: dict[str, Path],

@@ -72,6 +72,7 @@ def test_logits_are_those_of_transformers(pair: Both) -> None:
 
 
 @torch.inference_mode()
+@pytest.mark.parametrize("pair", slow_but(["T5 1.1, wide heads", "MADLAD-400"], KINDS), indirect=True)
 @pytest.mark.parametrize(
     ("beam", "alpha", "early_stopping"),
     slow_but([(4, 1.0, False)], [(1, 0.0, NEVER), (4, 0.0, NEVER), (4, 1.0, False), (3, 2.0, True)]),

@@ -55,7 +55,7 @@ PREFIX = ">>deu<<"
 """What the Marians' source sentences begin with."""
 
 
-@pytest.fixture(scope="module", params=slow_but(("marian", "mbart"), KINDS))
+@pytest.fixture(scope="module", params=slow_but(("marian",), KINDS))
 def imported(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
     """The family, and the folder of an imported model that was pruned unevenly and, but for Marian, fine-tuned."""
     folder, family = tmp_path_factory.mktemp("imported"), request.param.partition(",")[0]

@@ -15,6 +15,7 @@ from heads.interop.firefox.file import read, write
 from heads.interop.firefox.items import INTGEMM8, OPTIONS, MarianFile, packed
 from heads.interop.firefox.shape import check_tensors, shape_of
 from marian_files import FLOAT, MATRIX, TEXT, laid_out, packaged, small_file, text_of
+from slow_ones import slow_but
 
 NUMBERS = [[1, -2, 3], [4, 5, -127]]
 """A 3 x 2 matrix as it is stored in a file."""
@@ -257,7 +258,7 @@ def damaged(content: bytes, generator: random.Random) -> bytes:
     return bytes(made)
 
 
-@pytest.mark.parametrize("name", ["model.bin", "model.npz"])
+@pytest.mark.parametrize("name", slow_but(["model.npz"], ["model.bin", "model.npz"]))
 def test_of_500_damaged_copies_each_is_refused_or_is_a_model_of_the_same_tensors(tmp_path: Path, name: str) -> None:
     path = tmp_path / name
     file = small_file(enc_depth=1)

