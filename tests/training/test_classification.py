@@ -25,6 +25,7 @@ from heads.training.loop import Training, train
 from heads.training.optimizers import hidden_matrices
 from heads.training.schedule import Pruning, TrainingPlan
 from killed_trainings import Killed, assert_same, killed
+from slow_ones import slow_but
 from tiny_examples import write_examples
 
 New = Callable[..., Training]
@@ -116,7 +117,7 @@ def test_a_classifier_learns_what_a_word_tells(new_training: New, bpe: Path) -> 
     assert found["dev_accuracy"] > 90 and found["dev_loss"] < 0.7 * math.log(3)
 
 
-@pytest.mark.parametrize("kill", [2, 6])
+@pytest.mark.parametrize("kill", slow_but([6], [2, 6]))
 def test_a_killed_classifier_ends_as_if_nothing_had_happened(
     new_training: New, bpe: Path, tmp_path: Path, kill: int
 ) -> None:

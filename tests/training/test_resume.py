@@ -19,9 +19,11 @@ from heads.training.checkpointing import Resumable, UnfinishedFolder, checkpoint
 from heads.training.loop import Training, train
 from heads.training.optimizers import Optimizers
 from killed_trainings import Killed, assert_same, killed
+from slow_ones import slow_but
 
 New = Callable[..., Training]
 UPDATES = 11
+MUON = {"optimizer": "muon"}
 PLAN = {"updates": UPDATES, "average_last": 2, "average_every": 3}
 
 
@@ -73,11 +75,11 @@ def uninterrupted(new_training: New, logs: Path) -> Training:
     return training
 
 
-@pytest.mark.parametrize(
-    ("save", "kill"),
-    [((1,), 2), ((2, 3), 5), ((4,), 5), ((5,), 11), ((8,), 11), ((6, 9), 11)],
-    ids=lambda value: str(value),
-)
+MOMENTS = [((1,), 2), ((2, 3), 5), ((4,), 5), ((5,), 11), ((8,), 11), ((6, 9), 11)]
+"""After which updates a state is saved, and in which the training is killed."""
+
+
+@pytest.mark.parametrize(("save", "kill"), slow_but([((2, 3), 5), ((8,), 11)], MOMENTS), ids=str)
 def test_a_killed_and_resumed_training_ends_with_the_same_bits(
     new_training: New, uninterrupted: Training, tmp_path: Path, save: tuple[int, ...], kill: int
 ) -> None:
@@ -88,7 +90,7 @@ def test_a_killed_and_resumed_training_ends_with_the_same_bits(
     assert_same(uninterrupted, resumed)
 
 
-@pytest.mark.parametrize("how", [{"optimizer": "muon"}, {"precision": "bf16"}], ids=str)
+@pytest.mark.parametrize("how", slow_but([MUON], [MUON, {"precision": "bf16"}]), ids=str)
 def test_every_optimiser_and_precision_is_taken_up_with_the_same_bits(
     new_training: New, tmp_path: Path, how: dict[str, str]
 ) -> None:
@@ -197,7 +199,7 @@ def test_a_state_of_other_parameters_is_said_to_be_of_another_version_and_not_ta
     assert_same(uninterrupted, training)
 
 
-@pytest.mark.parametrize("share", [0.0, 0.01, 0.5, 0.99])
+@pytest.mark.parametrize("share", slow_but([0.5], [0.0, 0.01, 0.5, 0.99]))
 def test_a_truncated_state_is_not_taken_up(
     new_training: New, uninterrupted: Training, tmp_path: Path, share: float
 ) -> None:
@@ -249,7 +251,9 @@ def moments(new_training: New, tmp_path_factory: pytest.TempPathFactory) -> Path
     return folder
 
 
-@pytest.mark.parametrize(("save", "kill"), [((1,), 3), ((2, 6), 9), ((5,), 11), ((8,), 11)], ids=str)
+@pytest.mark.parametrize(
+    ("save", "kill"), slow_but([((2, 6), 9)], [((1,), 3), ((2, 6), 9), ((5,), 11), ((8,), 11)]), ids=str
+)
 def test_a_killed_and_resumed_training_keeps_the_same_moments(
     new_training: New, moments: Path, tmp_path: Path, save: tuple[int, ...], kill: int
 ) -> None:

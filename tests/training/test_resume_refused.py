@@ -94,7 +94,7 @@ def weights(place: Place, name: str) -> dict[str, torch.Tensor]:
     return load_tensors(place.data / name / "model.safetensors")[0]
 
 
-@pytest.mark.parametrize("stage", ["baseline", "gates", "selected", "scratch"])
+@pytest.mark.parametrize("stage", slow_but(["gates"], SECTIONS))
 def test_the_same_command_goes_on_from_its_state_to_the_same_bits(
     place: Place, stage: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -131,7 +131,9 @@ def test_a_command_that_differs_starts_from_its_own_beginning(
     assert not resumed([*place.words(stage, "run", **changes), *words], capfd)
 
 
-@pytest.mark.parametrize("what", ["training pairs", "dev pairs", "dev references", "torch"])
+@pytest.mark.parametrize(
+    "what", slow_but(["training pairs", "torch"], ["training pairs", "dev pairs", "dev references", "torch"])
+)
 def test_a_training_on_other_data_or_by_another_torch_starts_from_its_beginning(
     place: Place, what: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -85,6 +85,7 @@ def test_the_loss_is_the_mean_divergence_at_all_answers_and_the_teacher_has_no_d
     assert float(loss) == pytest.approx(expected, rel=1e-4)
 
 
+@pytest.mark.slow
 def test_it_comes_closer_to_its_teacher_which_stays(
     new_training: Callable[..., Training], teacher: Transformer
 ) -> None:
