@@ -30,7 +30,7 @@ NOT_OF_DEVICES = {
     "max_subwords",
 }
 """Flags for people that change only what is read before the model runs, or written after it."""
-QUICK = ("baseline", "gates", "lrp", "score", "importance", "ablation of labels", "translate by a shortlist")
+QUICK = ("gates", "score", "importance", "ablation of labels")
 """Cases that `make test` tries."""
 pytestmark = pytest.mark.filterwarnings("ignore:Initializing zero-element tensors")
 
@@ -91,7 +91,7 @@ def test_every_flag_for_people_is_in_some_case(name: str, place: Places, tmp_pat
     assert not {flag.name for flag in flags_of(name)} - NOT_OF_DEVICES - given - {"device", "threads", "stanza"}
 
 
-@pytest.mark.parametrize("name", ["parser", "parser_model", "inspect"])
+@pytest.mark.parametrize("name", slow_but(["parser", "parser_model"], ["parser", "parser_model", "inspect"]))
 def test_stanza_is_told_where_to_run(
     name: str, place: Places, small_measures: None, gpu: torch.device, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

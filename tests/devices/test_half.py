@@ -11,6 +11,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from heads.pruning.gates import HardConcreteGates
 from heads.training.loop import Training
 from heads.training.optimizers import hidden_matrices
+from slow_ones import slow_but
 from trainings_elsewhere import New, on
 
 CPU = torch.device("cpu")
@@ -38,8 +39,11 @@ def both(new_training: New, gpu: torch.device, target: str = "", scope: str = "a
     return [on(CPU, new("fp32"), target, scope), on(gpu, new("bf16"), target, scope)]
 
 
-@pytest.mark.parametrize("micro_batch_tokens", [200, 25])
-@pytest.mark.parametrize(("target", "scope"), [("", ""), ("lam-0.3", "all"), ("lam-0.3", "enc_self")])
+@pytest.mark.parametrize("micro_batch_tokens", slow_but([25], [200, 25]))
+@pytest.mark.parametrize(
+    ("target", "scope"),
+    slow_but([("", ""), ("lam-0.3", "enc_self")], [("", ""), ("lam-0.3", "all"), ("lam-0.3", "enc_self")]),
+)
 @pytest.mark.parametrize("model", [{}, {"tied_projection": True}], ids=["untied", "tied"])
 def test_gradients_in_bf16_are_those_in_fp32_up_to_rounding(
     new_training: New, gpu: torch.device, micro_batch_tokens: int, target: str, scope: str, model: dict[str, Any]
@@ -62,6 +66,7 @@ def alike(one: Tensor, other: Tensor) -> float:
     return float(torch.cosine_similarity(one.flatten(), other.flatten(), 0))
 
 
+@pytest.mark.slow
 def test_updates_in_bf16_learn_like_those_in_fp32(new_training: New, gpu: torch.device) -> None:
     """Which they could not if the copy missed what the weights have learnt, or kept an old gradient."""
     found = []

@@ -11,6 +11,7 @@ from heads.model.shape import LEARNED
 from heads.model.transformer import Transformer
 from heads.text.batches import Batch
 from heads.translation.beam_search import CHUNK, NEVER, beam_search, largest
+from slow_ones import slow_but
 
 
 def test_signals_of_positions_are_made_where_they_are_needed_without_waiting(gpu: torch.device) -> None:
@@ -34,7 +35,7 @@ OF_MANY_LANGUAGES = {"positions": LEARNED, "max_positions": 9, "start_subword": 
 """What models of many languages have that others do not."""
 
 
-@pytest.mark.parametrize("early_stopping", [NEVER, False, True])
+@pytest.mark.parametrize("early_stopping", slow_but([False], [NEVER, False, True]))
 @pytest.mark.parametrize("shape", [{}, OF_MANY_LANGUAGES], ids=["plain", "many languages"])
 def test_a_search_finds_what_it_finds_on_the_cpu(
     gpu: torch.device,

@@ -8,10 +8,11 @@ import torch
 
 from heads.training import cross_entropy
 from killed_trainings import assert_same
+from slow_ones import slow_but
 from trainings_elsewhere import KINDS, New, built, on, stopped_and_whole
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", slow_but(["bf16", "gates", "budgets", "straight"], KINDS))
 def test_no_kind_of_update_waits_for_the_device(
     new_training: New, gpu: torch.device, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -30,7 +31,7 @@ def test_no_kind_of_update_waits_for_the_device(
     assert len({*losses}) == 4 and all(0 < loss < 9 for loss in losses)
 
 
-@pytest.mark.parametrize("target", ["lam-0.3", "dsp-7"])
+@pytest.mark.parametrize("target", slow_but(["lam-0.3"], ["lam-0.3", "dsp-7"]))
 def test_a_training_that_was_stopped_goes_on_with_the_noise_that_would_have_come(
     new_training: New, gpu: torch.device, tmp_path: Path, target: str
 ) -> None:

@@ -86,7 +86,6 @@ def test_a_training_in_bf16_has_maps_in_bf16_attention_in_fp32_and_weights_in_fp
         assert value.grad.dtype is torch.float32
 
 
-@pytest.mark.slow
 def test_bf16_learns_like_fp32(new_training: New, monkeypatch: pytest.MonkeyPatch) -> None:
     """The mean loss of the same updates agrees within 0.5 % but is not equal; single losses drift apart."""
     means = []
