@@ -84,19 +84,18 @@ def plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Plan:
     return Plan(merged(config(), {"corpora": {"text": TEXT, "examples": EXAMPLES}}))
 
 
-@pytest.mark.parametrize(("corpus", "path"), CASES)
-def test_every_file_of_a_corpus_is_named_by_its_key(plan: Plan, corpus: str, path: str) -> None:
-    local = [str(path) for path in local_files_of(plan.corpora[corpus])]
-    assert local == [*KEYS[corpus]]
-    plan.check_there(corpus, local, made)
-    Path(path).unlink()
-    said = (
-        f"corpora.{corpus}.{KEYS[corpus][path]} is {path}, which does not exist: correct it or corpora.{corpus}.folder,"
-    )
-    with pytest.raises(UserError, match=f"^{re.escape(said)} or put the file there\\.") as caught:
+def test_every_file_of_a_corpus_is_named_by_its_key(plan: Plan) -> None:
+    for corpus, path in CASES:
+        key, local = KEYS[corpus][path], [str(path) for path in local_files_of(plan.corpora[corpus])]
+        assert local == [*KEYS[corpus]]
         plan.check_there(corpus, local, made)
-    assert "\n" not in str(caught.value)
-    plan.check_there(corpus, local, lambda name: name == path)
+        Path(path).unlink()
+        said = f"corpora.{corpus}.{key} is {path}, which does not exist: correct it or corpora.{corpus}.folder,"
+        with pytest.raises(UserError, match=f"^{re.escape(said)} or put the file there\\.") as caught:
+            plan.check_there(corpus, local, made)
+        assert "\n" not in str(caught.value)
+        plan.check_there(corpus, local, lambda name, path=path: name == path)
+        write_text(Path(path), "")
 
 
 def test_a_file_that_is_called_nearly_so_is_named_unless_another_key_names_it(plan: Plan) -> None:
@@ -133,6 +132,7 @@ def mine(folder: Path, changes: Mapping[str, Any] = NOTHING) -> Path:
 SUBWORDS, TREES = "results/mine/bpe/dev.source.safetensors", "results/corpora/mine/dev.conllu"
 
 
+@pytest.mark.slow
 def test_snakemake_says_it_before_the_first_job_and_of_what_is_asked_for_alone(tmp_path: Path) -> None:
     folder = mine(tmp_path)
     assert planned(folder, SUBWORDS, TREES)[0] == 0

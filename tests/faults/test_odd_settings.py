@@ -16,6 +16,7 @@ from heads.base.names import SIDES, SPLITS
 from heads.base.targets import GATED, Target
 from heads.config.settings import resolve, stage_settings
 from heads.model.folder import load_folder
+from slow_ones import slow_but
 
 HEADS = 12
 
@@ -24,7 +25,10 @@ def gated(results: Path, start: Path, out: Path, **flags: object) -> tuple[int |
     return Command(gates_words(results, start, out, **flags), out.parent / "said.txt").end()
 
 
-@pytest.mark.parametrize(("target", "heads"), [("lam-0", HEADS), ("lam-1000000000", 0), ("keep-0", 0), ("keep-12", 12)])
+ENDS = [("lam-0", HEADS), ("lam-1000000000", 0), ("keep-0", 0), ("keep-12", 12)]
+
+
+@pytest.mark.parametrize(("target", "heads"), slow_but(ENDS[1:3], ENDS))
 def test_lambdas_and_budgets_at_their_ends_train_to_finite_weights_and_the_heads_they_say(
     results: Path, undisturbed: Path, tmp_path: Path, target: str, heads: int
 ) -> None:
