@@ -20,6 +20,7 @@ from heads.tables.gathering import table_of_runs
 from heads.tables.reading import READ_COLUMNS, frame_of, load_reference
 from heads.tables.verdicts import NOT_MEASURED, Finding
 from made_evidence import swept
+from slow_ones import slow_but
 
 NEED = {
     "source_over_self": {"dec_self", "dec_enc"},
@@ -122,7 +123,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Rows:
     return claims_of(write_results_without(tmp_path_factory.mktemp("results") / "whole", ()))
 
 
-@pytest.mark.parametrize("kinds", ASKED)
+@pytest.mark.parametrize("kinds", slow_but([(("dec_self", "dec_enc"),)], [(kinds,) for kinds in ASKED]))
 def test_the_table_of_claims_is_made_of_models_without_a_kind_and_leaves_its_claims_empty(
     whole: Rows, tmp_path: Path, kinds: tuple[str, ...]
 ) -> None:
@@ -142,7 +143,10 @@ def test_the_table_of_claims_is_made_of_models_without_a_kind_and_leaves_its_cla
 @pytest.mark.parametrize(
     ("facts", "shape", "penalty_measured"),
     # Older facts do not say so, but biases do: no training here gives an attention biases.
-    [({}, {}, True), ({"pretrained": True}, {}, False), ({}, {"attention_biases": True}, False)],
+    slow_but(
+        [({"pretrained": True}, {}, False)],
+        [({}, {}, True), ({"pretrained": True}, {}, False), ({}, {"attention_biases": True}, False)],
+    ),
 )
 def test_a_model_that_came_trained_is_compared_with_scratch_once_both_levelled_and_with_nothing_else(
     tmp_path: Path, facts: dict[str, bool], shape: dict[str, bool], *, penalty_measured: bool

@@ -65,6 +65,7 @@ def test_a_loss_that_is_half_a_point_worse_than_the_papers_is_still_a_no() -> No
         assert answer(row, worse) == "no", row["id"]
 
 
+@pytest.mark.slow
 def test_numbers_of_a_corpus_are_held_against_experiments_that_are_compared_with_it(tmp_path: Path) -> None:
     """On one of the paper's two corpora two kinds are nearly equal, on the other two others."""
     runs = write_results(tmp_path / "news", World(layers=2, heads=3, lams=("0.1",)))

@@ -103,6 +103,7 @@ ON_SYNTAX = (
 """Claims that are about syntactic roles, or about having none of all roles."""
 
 
+@pytest.mark.slow
 def test_on_sentences_without_trees_all_but_what_depends_on_syntactic_roles_is_measured_as_before(
     tmp_path: Path,
 ) -> None:
