@@ -86,7 +86,7 @@ def pixels(figure: Figure) -> NDArray[np.int_]:
     return np.asarray(canvas.buffer_rgba()).astype(int)
 
 
-@pytest.mark.parametrize("name", slow_but(OF_TRANSLATORS[::4], OF_TRANSLATORS))
+@pytest.mark.parametrize("name", slow_but(OF_TRANSLATORS[:-2:4], OF_TRANSLATORS))
 def test_poor_data_still_gives_a_figure_in_which_every_panel_shows_something_or_says_why_not(
     name: str, poor: list[Path]
 ) -> None:
@@ -118,7 +118,7 @@ OF_TREES = [
 """Figures that can do without trees and read a file that says less then; others are drawn from the same as ever."""
 
 
-@pytest.mark.parametrize("name", OF_TREES)
+@pytest.mark.parametrize("name", slow_but(["functions_retained"], OF_TREES))
 def test_without_trees_each_figure_is_drawn_and_says_that_no_head_was_measured_as_syntactic(
     name: str, untreed: list[Path]
 ) -> None:
@@ -129,7 +129,7 @@ def test_without_trees_each_figure_is_drawn_and_says_that_no_head_was_measured_a
     assert figure.get_suptitle().endswith(", none measured as syntactic") == (name in of_functions)
 
 
-@pytest.mark.parametrize("name", DRAWN)
+@pytest.mark.parametrize("name", slow_but([*DRAWN][::3], DRAWN))
 def test_a_figure_shows_all_that_there_is_of_poor_data(name: str, poor: list[Path]) -> None:
     assert [amount(axes) for axes in drawn(name, poor)] == DRAWN[name]
 
@@ -157,7 +157,7 @@ def test_a_correlation_of_too_few_heads_is_not_told(poor: list[Path]) -> None:
         assert label.endswith("r = –") == (points < 3), label
 
 
-@pytest.mark.parametrize("name", OF_TRANSLATORS)
+@pytest.mark.parametrize("name", slow_but(OF_TRANSLATORS[1::4], OF_TRANSLATORS))
 def test_without_a_kind_of_attention_each_figure_is_drawn_and_shows_no_empty_panel(name: str, less: list[Path]) -> None:
     panels_of(draw(name, less))
 

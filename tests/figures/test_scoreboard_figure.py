@@ -20,6 +20,7 @@ from heads.tables.claims import STATED
 from heads.tables.curves import NOT_SETTLED
 from heads.tables.reading import load_reference
 from heads.tables.verdicts import TOO_FEW, TOO_WEAK, Finding, holds
+from slow_ones import slow_but
 
 VERDICTS = ("yes", "no", "unclear", TOO_FEW, TOO_WEAK, NOT_SETTLED, "")
 PAPERS = [load_reference(name) for name in TABLES["scoreboard"].need.reference]
@@ -150,7 +151,10 @@ def test_every_verdict_has_a_look_that_grey_or_a_sign_tells_from_the_others() ->
         assert abs(ink - paper) > 0.5, look
 
 
-@pytest.mark.parametrize(("experiments", "seeds"), [(MANY[:1], 1), (MANY, 3), (tuple(f"e{n}" for n in range(9)), 1)])
+BOARDS = [(MANY[:1], 1), (MANY, 3), (tuple(f"e{n}" for n in range(9)), 1)]
+
+
+@pytest.mark.parametrize(("experiments", "seeds"), slow_but(BOARDS[1:2], BOARDS))
 def test_nothing_is_cut_off_and_no_text_lies_on_another(
     experiments: tuple[str, ...], seeds: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

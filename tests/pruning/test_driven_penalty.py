@@ -17,6 +17,7 @@ from heads.pruning.gates import HardConcreteGates, TrainableGates, budgets_of
 from heads.pruning.penalty import DrivenPenalty, Penalty, gates_and_penalty
 from heads.training.loop import Training
 from heads.training.schedule import Pruning
+from slow_ones import slow_but
 
 Shape = Callable[..., ModelShape]
 NewGates = Callable[[str], HardConcreteGates]
@@ -129,7 +130,7 @@ def gates_of(target: str, shape: ModelShape, lopsided: HardConcrete) -> tuple[Tr
     return gates, penalty
 
 
-@pytest.mark.parametrize("target", ["keep-2-6-1", "keep-5", "dsp-5"])
+@pytest.mark.parametrize("target", slow_but(["keep-2-6-1"], ["keep-2-6-1", "keep-5", "dsp-5"]))
 def test_a_resumed_training_goes_on_with_the_penalty_and_the_gates_that_it_had(
     new_training: Callable[..., Training], lopsided: HardConcrete, tmp_path: Path, target: str
 ) -> None:
