@@ -58,7 +58,7 @@ def test_every_table_and_figure_has_its_function_and_a_caption() -> None:
     assert len({*named}) == len(named) and all(inspect.getdoc(named_function(name)) for name in named)
 
 
-@pytest.mark.parametrize("name", ["bleu_encoder_heads", "gates_closing"])
+@pytest.mark.parametrize("name", slow_but(["bleu_encoder_heads"], ["bleu_encoder_heads", "gates_closing"]))
 def test_the_same_data_gives_the_same_bytes(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gates, "FRAMES", 2)
     monkeypatch.setattr(gates, "STILLS", 2)
@@ -127,11 +127,23 @@ def live_of(driven: list[Path], figure: str) -> dict[str, int]:
     return {f"to {keep}": int(rows["live"].sum()) for keep, rows in encoder.groupby("keep")}
 
 
+OF_DRIVEN = ("bleu_encoder_heads", "heads_by_type", "heads_by_layer", "score_scratch", "functions_retained",
+             "gates_closing", "alignment_heads", "hard_concrete")  # fmt: skip
+"""Figures that name models by their numbers of heads."""
+
+
+@pytest.mark.slow
+def test_where_no_lambda_was_swept_all_other_figures_are_drawn(driven: list[Path]) -> None:
+    others = [name for name in FIGURES if FIGURES[name].need.driven and name not in OF_DRIVEN]
+    assert len(others) > 2
+    assert all(draw(name, driven).axes for name in others)
+
+
 def test_where_no_lambda_was_swept_the_models_that_have_a_number_of_heads_are_shown(driven: list[Path]) -> None:
     """As for an imported model, which is pruned to numbers of heads."""
     encoder, everywhere = live_of(driven, "bleu_encoder_heads"), live_of(driven, "heads_by_type")
     assert len(encoder) == len(everywhere) == 3
-    shown = {name: draw(name, driven).axes for name in FIGURES if FIGURES[name].need.driven}
+    shown = {name: draw(name, driven).axes for name in OF_DRIVEN}
     curve = lines_of(shown["bleu_encoder_heads"][0])["this experiment"]
     assert sorted(x for x, _ in curve) == sorted(encoder.values())
     left = [y for _, y in lines_of(shown["heads_by_type"][0])["encoder self-attention"]]
