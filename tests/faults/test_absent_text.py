@@ -2,6 +2,8 @@
 
 import re
 from collections.abc import Mapping
+from functools import partial
+from operator import eq
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -94,7 +96,7 @@ def test_every_file_of_a_corpus_is_named_by_its_key(plan: Plan) -> None:
         with pytest.raises(UserError, match=f"^{re.escape(said)} or put the file there\\.") as caught:
             plan.check_there(corpus, local, made)
         assert "\n" not in str(caught.value)
-        plan.check_there(corpus, local, lambda name, path=path: name == path)
+        plan.check_there(corpus, local, partial(eq, path))
         write_text(Path(path), "")
 
 
