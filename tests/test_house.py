@@ -20,6 +20,7 @@ from heads.__main__ import FOR_PEOPLE
 from heads.base.files import read_lines, read_yaml
 from heads.config.settings import STAGE_SECTIONS
 from last_words import costs
+from slow_ones import slow_but
 
 ROOT = Path(__file__).parent.parent
 WORKFLOW = ROOT / "workflow"
@@ -186,6 +187,7 @@ def test_what_the_snakefile_imports_is_light_so_that_a_dry_run_stays_instant() -
     assert not loaded_by([*statements, "import snakemake_logger_plugin_heads"], HEAVY)
 
 
+@pytest.mark.slow
 def test_what_runs_on_a_gpu_needs_no_snakemake_no_parser_and_no_solver() -> None:
     """A machine with a GPU may have torch and little else."""
     rules = {*read_yaml(ROOT / "profiles/gpu/config.yaml")["set-resources"], "pruned"}
@@ -338,7 +340,7 @@ def test_three(): ...
 """
 
 
-@pytest.mark.parametrize("workers", [[], ["-n", "1"]])
+@pytest.mark.parametrize("workers", slow_but([["-n", "1"]], [[], ["-n", "1"]]))
 def test_what_was_skipped_and_what_to_install_are_the_last_words(tmp_path: Path, workers: list[str]) -> None:
     (tmp_path / "conftest.py").write_text("from last_words import pytest_sessionfinish\n", encoding="utf-8")
     (tmp_path / "test_some.py").write_text(SKIPPING, encoding="utf-8")
