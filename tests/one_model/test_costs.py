@@ -49,9 +49,9 @@ def surgery_of(texts: AnsweredSplits, **asked: Any) -> Surgery:
     """The surgery that is asked for; the surgeon reads once for all tests in which the same may go."""
     request = replace(PruningRequest("all", None, None, 1, "surgeon"), **asked)
     surgery = Surgery(Costs(texts.model, texts, request, CPU), lambda _: None)
-    if request.kinds not in READ:
-        READ[request.kinds] = {"surgeon": surgery.surgeon, "ladders": surgery.ladders}
-    vars(surgery).update(READ[request.kinds])
+    if (kinds := surgery.costs.kinds) not in READ:
+        READ[kinds] = {"surgeon": surgery.surgeon, "ladders": surgery.ladders}
+    vars(surgery).update(READ[kinds])
     return surgery
 
 
