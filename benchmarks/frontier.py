@@ -53,12 +53,16 @@ def draw(axes: Axes, table: pd.DataFrame, colour: str, way: str = "", *, named: 
         axes.scatter(rows["speed"], rows["lost"], s=areas, color=face, edgecolor=colour, zorder=3)
     fastest = points.loc[points["speed"].idxmax()]
     place = (float(fastest["speed"]), float(fastest["lost"]))
-    axes.annotate(way, place, (0, -12), textcoords="offset points", fontsize=6, ha="center", color=colour)
-    # Neighbours on the frontier have their names on different sides.
-    for number, row in enumerate(points.sort_values("speed").itertuples() if named else ()):
+    below = (0, -10 if named else -17)
+    axes.annotate(way, place, below, textcoords="offset points", fontsize=6, ha="center", color=colour)
+    # Names are above the frontier, so those of models that are not on it, or have the same name, are on the other side.
+    above = set[str]()
+    for row in points.sort_values("speed").itertuples() if named else ():
         words = re.sub(r"-\d+-minutes$", "", str(table["folder"][row.Index]))
         words = words if "/" in words else words.replace("-", " ")  # not the languages of firefox/en-pt
-        offset, side = ((6, 3), "left") if number % 2 == 0 or way else ((-6, -10), "right")
+        first = row.Index in best.index and words not in above
+        offset, side = ((6, 3), "left") if first or way else ((-6, -10), "right")
+        above.add(words)
         place = (float(points["speed"][row.Index]), float(points["lost"][row.Index]))
         axes.annotate(words, place, offset, textcoords="offset points", fontsize=6, ha=side)
 
