@@ -53,7 +53,7 @@ class Bundle:
     facts: Mapping[str, Any]
     """About its training, with experiment, run, shape and provenance."""
     came_with: OriginalFiles | None
-    """Those of an imported model."""
+    """What an imported model came with, as its authors wrote it; None for one of ours."""
     family: Family | None
     """That of these files, if there are any."""
     origin: Origin | None = None
@@ -144,10 +144,10 @@ def saved_bundle(folder: Path) -> Bundle:
     model, place = load_model(folder), vocabulary_folder(folder)
     source, target = (vocabulary_or_labels(place / name) for name in VOCABULARIES)
     assert isinstance(source, Vocabulary)
-    theirs, whole = OriginalFiles(place / PRETRAINED), folder.resolve()
+    theirs, whole = place / PRETRAINED, folder.resolve()
     # The vocabularies of a run are in a folder beside all runs of its experiment.
     run = None if place == whole else (place.parent.name, whole.relative_to(place.parent).as_posix())
-    came_with, family = (theirs, family_in(theirs.place)) if theirs.place.is_dir() else (None, None)
+    came_with, family = (OriginalFiles(theirs), family_in(theirs)) if theirs.is_dir() else (None, None)
     return Bundle(folder, model, source, target, facts_of(folder), came_with, family, run=run)
 
 

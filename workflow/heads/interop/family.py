@@ -61,7 +61,7 @@ class Translation:
     searched: tuple[int, float]
     """Beam size and length penalty."""
     came_with: OriginalFiles | None = None
-    """Those of an imported model."""
+    """What an imported model came with, as its authors wrote it; None for one of ours."""
     about: Mapping[str, Any] = field(default_factory=dict)
     """Facts about the imported model."""
     quantization: str = "float32"
