@@ -188,8 +188,10 @@ def rank_rho(a: ArrayLike, b: ArrayLike, blocks: NDArray[np.int_]) -> float:
 
 def _centred_ranks(values: NDArray[np.float64], blocks: NDArray[np.int_]) -> NDArray[np.float64]:
     """Ranks within each block, shared by equal values, less the block's mean rank; NaN has none."""
-    ranks = pd.Series(values).groupby(blocks).rank()
-    return np.asarray(ranks - ranks.groupby(blocks).transform("mean"))
+    same = blocks[:, None] == blocks
+    above = (values[:, None] > values) & same
+    ranks = (above.sum(1) - above.sum(0)) / 2
+    return np.where(np.isnan(values), np.nan, ranks)
 
 
 @lru_cache(maxsize=16)
