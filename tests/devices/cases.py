@@ -69,6 +69,7 @@ CASES: dict[str, Case] = {
     "prune by surgeon": Case("prune", flags={**SURGEON, "feedforward": 3, "minutes": 0.005}, alike=False),
     "prune to be faster": Case("prune", flags={**SURGEON, "keep": None, "faster": 1.0001}, alike=False),
     "prune to a size": Case("prune", flags={**SURGEON, **IN_EIGHT_BITS, "keep": None}, alike=False),
+    "prune layers equally": Case("prune", flags={**SURGEON, "format": "ctranslate2", "uniform": ""}, alike=False),
     "prune the vocabulary": Case("prune", flags={**SURGEON, "keep": None, "vocabulary": ""}, alike=False),
     "prune vectors by surgeon": Case("prune", VECTORS, flags={**SURGEON, "minutes": 0.005}, alike=False),
     "prune labels by surgeon": Case("prune", LABELS, flags={**SURGEON, "minutes": 0.005}, alike=False),

@@ -20,7 +20,7 @@ from heads.model.encoder import Encoder
 from heads.model.folder import load_folder
 from heads.one_model import costs as costs_module
 from heads.one_model.answered_text import STUDIED, AnsweredSplits, splits_for
-from heads.one_model.costs import Costs, weights_in
+from heads.one_model.costs import Costs, refuse_uniform, weights_in
 from heads.one_model.request import PruningRequest
 from heads.one_model.surgery import Surgery
 from many_lines import LINES
@@ -247,6 +247,40 @@ def test_where_heads_go_together_each_size_has_the_next_number_that_can_be(paddi
     """Two layers of the encoder, and four attentions of the decoder, lose heads together: 11 cannot be left."""
     told = [int(line.split(" heads")[0]) for line in padding.sizes()]
     assert [number - least for number, least in zip(told, (16, 14, 11, 9), strict=True)] == [0, 0, 1, 1]
+
+
+@pytest.mark.parametrize(("asked", "left"), [(12, 12), (11, 12), (9, 10), (17, 16), (1, 2)])
+def test_a_number_of_heads_goes_equally_from_all_layers_if_that_is_asked_for_and_then_saves_room(
+    texts: AnsweredSplits, asked: int, left: int
+) -> None:
+    surgery = surgery_of(texts, keep=asked, uniform=True, format="ctranslate2")
+    found = surgery.numbers(asked)
+    numbers = [{number for place, number in found.items() if place[0] in kinds} for kinds in STACKS]
+    assert [len(of_stack) for of_stack in numbers] == [1, 1]
+    assert sum(found.values()) == left
+    assert surgery.costs.counts(("dec_enc", 0))
+
+
+@pytest.mark.parametrize(("asked", "left"), [(2, 6), (8, 6), (16, 12)])
+def test_where_all_layers_lose_equally_many_heads_neither_all_nor_none_are_left(
+    texts: AnsweredSplits, monkeypatch: pytest.MonkeyPatch, asked: int, left: int
+) -> None:
+    monkeypatch.setattr(Costs, "alike", (ATTENTIONS,))
+    assert sum(surgery_of(texts, keep=asked).numbers(asked).values()) == left
+
+
+def test_layers_cannot_lose_equally_many_heads_where_that_saves_nothing_or_they_differ(texts: AnsweredSplits) -> None:
+    uneven = copy.deepcopy(texts.model.model)
+    uneven.shape = replace(uneven.shape, live_heads={**uneven.shape.live_heads, "dec_enc": ((0, 1), (1,))})
+    for form, model, told in (
+        *((form, texts.model.model, "is for a format that fills up layers") for form in ("folder", "onnx", "marian")),
+        ("ctranslate2", uneven, "as layers of the model differ in their number of heads: leave it out."),
+    ):
+        request = PruningRequest("all", 9, None, 1, "surgeon", format=form, uniform=True)
+        with pytest.raises(UserError, match=told):
+            refuse_uniform(replace(texts.model, model=model), request)
+        refuse_uniform(replace(texts.model, model=model), replace(request, uniform=False))
+    refuse_uniform(texts.model, replace(request, format="ctranslate2"))
 
 
 def test_in_a_format_with_one_width_all_layers_keep_as_many_units(

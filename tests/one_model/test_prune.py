@@ -21,11 +21,12 @@ from heads.cli import prune
 from heads.interop.bundle import saved_bundle
 from heads.interop.families import export_format, family_in
 from heads.model.folder import load_folder
+from heads.model.head_removal import prune as prune_heads
 from heads.model.shape import ModelShape
 from heads.one_model import shrinking
 from heads.one_model.answered_text import AnsweredSplits, AnsweredText, splits_for, splits_of
 from heads.one_model.costs import Costs
-from heads.one_model.prune_report import report_lines, units_of_zeros
+from heads.one_model.prune_report import heads_of_zeros, report_lines, units_of_zeros
 from heads.one_model.request import PruningRequest, request_of
 from heads.one_model.shrinking import Loss, Shrinking, Shrunk
 from heads.one_model.working_folder import WorkingFolder
@@ -103,6 +104,17 @@ def test_gates_choose_hidden_units_alone_or_with_heads_and_the_page_has_both_mod
     held_out = splits_of(*distinct(LINES))["test"]
     own = sacrebleu.corpus_bleu(greedy(small, held_out), [greedy(model, held_out)]).score
     assert shown["points"][2]["score"] == pytest.approx(own, abs=0.01)
+
+
+def test_heads_of_zeros_are_those_that_layers_of_a_format_have_more_or_all_that_are_gone(
+    tiny_shape: Callable[..., ModelShape],
+) -> None:
+    whole = tiny_shape()
+    live = {"enc_self": ((0,), (0, 1, 2)), "dec_self": ((1,), (0, 1)), "dec_enc": ((0, 2), ())}
+    left = replace(whole, live_heads=live)
+    assert heads_of_zeros(whole, left, ()) == 0
+    assert heads_of_zeros(whole, left, (("enc_self",), ("dec_self", "dec_enc"))) == 2 + (1 + 2)
+    assert heads_of_zeros(whole, left, None) == len(whole.heads()) - 9
 
 
 def test_units_of_zeros_are_those_that_the_widest_layer_of_a_format_has_more(
@@ -392,6 +404,27 @@ def test_what_speed_was_won_is_said_and_if_none_was_that(
     assert alone == f"1 sentence at once, in {program}: {still}"
     spread = f"{ratio[0]:.2f} times the original speed ({ratio[1]:.2f} to {ratio[2]:.2f} in 5 rounds)"
     assert together == f"16 sentences at once, in {program}: {spread}, {told}."
+
+
+@pytest.mark.parametrize(
+    ("form", "told"),
+    [
+        ("marian", "5 of the heads that are gone are zeros in the format marian, which take room and time."),
+        ("ctranslate2", "1 of the heads that are gone are zeros in the format ctranslate2, which take room and time "
+        "(--uniform takes equally many from all layers)."),
+        ("onnx", "Its weights take 1.2 MB, those of the whole model 2.3."),
+    ],
+)  # fmt: skip
+def test_heads_that_are_gone_but_for_their_zeros_are_told(
+    experiment: Experiment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str, told: str
+) -> None:
+    monkeypatch.setattr(Costs, "speeds", lambda *_: {"smaller": (1, 1, 1)})
+    monkeypatch.setattr(Costs, "whole_bytes", 2_340_000)
+    pruning = shrinking_of(experiment.baseline, tmp_path, PruningRequest("all", 13, None, 1, format=form))
+    gone = {"dec_self": [[True, True, False]] * 2, "dec_enc": [[True, True, False], [True, False, False]]}
+    left = replace(pruning.whole, model=prune_heads(pruning.whole.model, gone))
+    _, second, *_ = report_lines(pruning, Shrunk(left, Loss(13, 80, 90, -10, -12, -8), {}), 1_230_000)
+    assert second == told
 
 
 def test_a_model_that_says_nothing_ends_in_one_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

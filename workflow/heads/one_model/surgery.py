@@ -111,17 +111,30 @@ class Surgery:
             """Limits that save so much of what everything costs."""
             return Limits(cost, 0.0, sum(number * cost(place) for place, number in full.items()) - saved)
 
-        limits = [self.of_heads(heads)] if request.keeps_a_number else []
+        limits: list[Limits] = []
         if request.units is not None:
             limits.append(self.of_units(request.units))
         if request.megabytes is not None:
             limits.append(all_but(costs.bytes, costs.whole_bytes - request.megabytes * MEGABYTE))
         if request.faster is not None:
             limits.append(all_but(costs.time, more * (1 - costs.faster_already / request.faster)))
-        found = picked(self.rungs, limits, self.together)
+        found = self.near(heads if request.keeps_a_number else None, limits)
         if found is None:
             raise UserError(self.request.too_much(*self.farthest(full)))
         return found
+
+    def near(self, heads: int | None, limits: Sequence[Limits]) -> dict[Place, int] | None:
+        """How many each sub-layer keeps within limits and, unless it is None, with so many heads; None: none can.
+
+        If layers lose heads together, not every number can be left: the nearest one that can, but neither none nor all.
+        """
+        if heads is None:
+            return picked(self.rungs, limits, self.together)
+        spare, most = self.spare(ATTENTIONS), sum(self.full(ATTENTIONS)) - 1
+        numbers = range(max(1, heads - spare), min(most, heads + spare) + 1)
+        nearest = sorted(numbers, key=lambda number: (abs(number - heads), -number))
+        found = (picked(self.rungs, [self.of_heads(number), *limits], self.together) for number in nearest)
+        return next(filter(None, found), None)
 
     def of_heads(self, number: int) -> Limits:
         """Limits of exactly so many heads."""
@@ -189,12 +202,7 @@ class Surgery:
         """How many each sub-layer keeps if about this share of all heads and of all units stays; None: none can."""
         heads, units = self.full(ATTENTIONS), self.full(FEEDFORWARDS)
         limits = [self.of_units(round(share * sum(units) / len(units)))] if units else []
-        if not heads:
-            return picked(self.rungs, limits, self.together)
-        # If layers lose heads together, not every number can be left.
-        numbers = range(least := round(share * sum(heads)), least + self.spare(ATTENTIONS) + 1)
-        found = (picked(self.rungs, [self.of_heads(number), *limits], self.together) for number in numbers)
-        return next(filter(None, found), None)
+        return self.near(round(share * sum(heads)) if heads else None, limits)
 
     def full(self, kinds: Collection[str]) -> list[int]:
         """How many heads or units each sub-layer of some kinds has that may lose some."""
