@@ -49,8 +49,8 @@ def rows(texts: AnsweredSplits, requests: list[PruningRequest], text: EncodedTex
     """A row for the whole model and for each request: way, heads of each kind, units in an average layer, scores."""
     surgeries: dict[tuple[str, ...], Surgery] = {}
     for request in requests:
-        costs = Costs(texts.model, texts, request, CPU)
-        surgery = surgeries.setdefault(costs.kinds, Surgery(costs, report))
+        costs = Costs(texts.model, texts, request)
+        surgery = surgeries.setdefault(costs.kinds, Surgery(costs))
         surgery.costs.request = request  # of the same kinds, so that its ladders serve
         if request is requests[0]:
             yield "whole", *size_of(surgery.model), *scored(surgery.model, text)

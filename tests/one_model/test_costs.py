@@ -48,7 +48,7 @@ def texts(experiment: Experiment, tmp_path_factory: pytest.TempPathFactory) -> A
 def surgery_of(texts: AnsweredSplits, **asked: Any) -> Surgery:
     """The surgery that is asked for; the surgeon reads once for all tests in which the same may go."""
     request = replace(PruningRequest("all", None, None, 1, "surgeon"), **asked)
-    surgery = Surgery(Costs(texts.model, texts, request, CPU), lambda _: None)
+    surgery = Surgery(Costs(texts.model, texts, request))
     if (kinds := surgery.costs.kinds) not in READ:
         READ[kinds] = {"surgeon": surgery.surgeon, "ladders": surgery.ladders}
     vars(surgery).update(READ[kinds])
@@ -89,7 +89,7 @@ def test_heads_save_nothing_where_layers_that_differ_already_have_one_number_or_
     uneven.shape = replace(even.shape, live_heads={**even.shape.live_heads, "dec_enc": ((0, 1), (1,))})
     for form, saving in (("folder", 2), ("onnx", 2), ("ctranslate2", 1), ("huggingface", 0), ("marian", 0), ("npz", 0)):
         request = PruningRequest("all", None, None, 1, "surgeon", faster=1.3, format=form)
-        whole = [Costs(replace(texts.model, model=model), texts, request, CPU) for model in (even, uneven)]
+        whole = [Costs(replace(texts.model, model=model), texts, request) for model in (even, uneven)]
         assert [costs.kinds for costs in whole] == [KINDS] * saving + [FEEDFORWARDS] * (2 - saving)
 
 

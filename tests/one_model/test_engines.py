@@ -91,7 +91,7 @@ def costs_of(student: Bundle, form: str, place: Path) -> Costs:
     texts = AnsweredSplits(student, {"dev": LINES}, place / "texts", CPU, lambda _: None)
     texts.known["dev"] = AnsweredText(LINES, LINES)
     request = replace(PruningRequest("all", None, None, 1, "surgeon"), faster=1.2, format=form)
-    return Costs(student, texts, request, CPU)
+    return Costs(student, texts, request)
 
 
 def of_units(student: Bundle, encoder: int, decoder: int) -> Encoder:

@@ -98,7 +98,7 @@ def surgery(model: Path, tmp_path: Path) -> Surgery:
     sentences = splits_for(bundle, LINES, 1000, never)["train"]
     texts = AnsweredSplits(bundle, {STUDIED: sentences, "dev": sentences}, tmp_path / "texts", cpu, lambda _: None)
     request = PruningRequest("all", 9, None, 1, "surgeon", units=None, faster=1.01)
-    return Surgery(Costs(bundle, texts, request, cpu), lambda _: None)
+    return Surgery(Costs(bundle, texts, request))
 
 
 def test_the_model_that_is_written_has_the_heads_picked_and_output_maps_refitted(

@@ -8,7 +8,6 @@ from pathlib import Path
 from statistics import median
 from time import process_time
 
-import torch
 from torch import nn
 
 from heads.analysis.speed import MEGABYTE, clock_of, rounds, source_batches, translate_all
@@ -44,9 +43,9 @@ FEW, MANY = 8, 32
 class Costs:
     """Costs of one model's heads and hidden units in a format."""
 
-    def __init__(self, whole: Bundle, texts: AnsweredSplits, request: PruningRequest, device: torch.device) -> None:
-        """whole: with all its heads and units, on the device. request: says what may go, and the format."""
-        self.whole, self.model, self.texts, self.request, self.device = whole, whole.model, texts, request, device
+    def __init__(self, whole: Bundle, texts: AnsweredSplits, request: PruningRequest) -> None:
+        """whole: with all heads and units, on the device of the texts. request: says what may go, and the format."""
+        self.whole, self.model, self.texts, self.request, self.device = whole, whole.model, texts, request, texts.device
 
     def counts(self, place: Place) -> bool:
         """Whether a head or unit that is gone saves anything."""

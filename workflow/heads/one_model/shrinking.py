@@ -95,7 +95,7 @@ class Shrinking:
         """whole: the model, on the device of the texts. folder: for what a later attempt needs."""
         self.whole, self.texts, self.request, self.folder = whole, texts, request, folder
         self.threads, self.device, self.report = threads, texts.device, texts.report
-        self.heads, self.costs = heads_in(whole, request), Costs(whole, texts, request, texts.device)
+        self.heads, self.costs = heads_in(whole, request), Costs(whole, texts, request)
         self.control_scores: dict[str, Found] = {}
         """By split, for all sizes: what the control scores in every draw of sentences."""
 
@@ -103,7 +103,7 @@ class Shrinking:
         """Prune to one size after the other. Raises UserError if even the largest one loses more than allowed."""
         request, fitting = self.request, None
         tried: dict[int, Path] = {}
-        surgery = Surgery(self.costs, self.report) if request.by == SURGEON else None
+        surgery = Surgery(self.costs) if request.by == SURGEON else None
         if surgery is not None and not self.folder.has_pruned:
             for line in surgery.sizes():
                 self.report(line)

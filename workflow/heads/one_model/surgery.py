@@ -27,7 +27,6 @@ from heads.one_model.request import PruningRequest, step_of, total_of_units
 from heads.pruning.closed_form import BATCH_TOKENS, Surgeon, gram_matrices, output_maps, rungs_of, without
 from heads.pruning.ladders import COMPARED, HeldOut, ladders_of
 from heads.pruning.rungs import Ladder, Limits, interpolated, picked
-from heads.translation.stream import Report
 
 SENTENCES, SUBWORDS = 1500, 30_000
 """The most sentences on which output maps are refitted, and about how many source subwords of them are read."""
@@ -45,9 +44,9 @@ NEAR = 1.05
 class Surgery:
     """One model, from which any number of heads of a scope, and of hidden units, can be taken."""
 
-    def __init__(self, costs: Costs, report: Report) -> None:
-        """costs: of the model, the text and the request. report: called with what is being done."""
-        self.costs, self.report = costs, report
+    def __init__(self, costs: Costs) -> None:
+        """costs: of the model, the text and the request."""
+        self.costs, self.report = costs, costs.texts.report
         self.whole, self.model, self.texts, self.device = costs.whole, costs.model, costs.texts, costs.device
 
     @property
