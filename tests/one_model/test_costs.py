@@ -22,7 +22,7 @@ from heads.one_model import costs as costs_module
 from heads.one_model.answered_text import STUDIED, AnsweredSplits, splits_for
 from heads.one_model.costs import Costs, refuse_uniform, weights_in
 from heads.one_model.request import PruningRequest
-from heads.one_model.surgery import Surgery
+from heads.one_model.surgery import Surgery, Timed, next_to_time
 from many_lines import LINES
 from model_folders import Experiment
 from slow_ones import slow_but
@@ -155,10 +155,10 @@ def test_a_model_that_is_to_be_faster_is_timed_and_cut_down_until_it_is(
         return found
 
     monkeypatch.setattr(surgery.costs, "speeds", measured)
-    surgery.as_fast_as_asked(0)
-    assert timed[-1] >= 1.5 and all(speed < 1.5 for speed in timed[:-1])
-    assert (len(timed) > 1) == (slower_than_expected > 1)
-    assert timed[-1] < 1.75, "no more than needed"
+    kept = speeds({"": surgery.as_fast_as_asked(0)})[""][0] / slower_than_expected
+    assert (timed[0] < 1.5) == (slower_than_expected > 1) == (len(timed) > 1)
+    assert kept == min(speed for speed in timed if speed >= 1.5), "the largest that is fast enough"
+    assert kept < 1.5 * 1.05, "no more than needed"
 
 
 @pytest.mark.parametrize("larger", [1.21, 1.19])
@@ -177,10 +177,23 @@ def test_a_model_that_is_much_faster_than_asked_for_gives_way_to_a_larger_one_th
 
     monkeypatch.setattr(surgery.costs, "speeds", measured)
     found = surgery.as_fast_as_asked(0)
-    assert len(made) == 2
-    first, second = (sum(value.numel() for value in model.parameters()) for model in made)
-    assert first < second, "what is left is more"
+    first, second, *others = (speeds({"": model})[""][0] for model in made)
+    assert first > second, "what is left is more"
     assert found is made[larger >= 1.2]
+    assert (len(others) > 0) == (larger < 1.2)
+    assert all(first > other > second for other in others), "between the two"
+
+
+def test_the_next_model_to_time_saves_what_the_last_one_lacks_or_lies_between_too_slow_and_too_fast() -> None:
+    half, third, quarter = (Timed(more, speed, {}) for more, speed in ((1.0, 2.0), (2.5, 1.5), (0.8, 4 / 3)))
+    wanted = 1 - 1 / (1.4 * 1.025)
+    assert next_to_time([half], 1.4) == pytest.approx(1.0 * wanted / 0.5)
+    assert next_to_time([quarter], 1.4) == pytest.approx(0.8 * wanted / 0.25)
+    between = 0.8 + (1.0 - 0.8) * (wanted - 0.25) / (0.5 - 0.25)
+    assert next_to_time([half, quarter], 1.4) == next_to_time([quarter, half], 1.4) == pytest.approx(between)
+    assert next_to_time([quarter, third, half], 1.4) == pytest.approx(between), "the nearest of those fast enough"
+    noisy = Timed(1.2, 1.1, {})
+    assert next_to_time([half, noisy], 1.4) == pytest.approx(1.2 * wanted / (1 - 1 / 1.1))
 
 
 def test_what_is_too_small_or_too_fast_is_refused_with_what_is_possible(

@@ -1,7 +1,7 @@
 """Prune one model in closed form on its own outputs for a text: heads go, and output maps are refitted, in one pass."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -36,9 +36,41 @@ SHOWN = (0.875, 0.75, 0.625, 0.5)
 """Shares of heads and units for which it is shown what they cost."""
 SEARCH = AblationSettings(sentences=SCORED_SENTENCES, beam=1, length_penalty=0.0, batch_tokens=GREEDY.batch_tokens)
 TIMED = 4
-"""How often a model is timed at most, until it is as fast as asked for."""
+"""How many models are timed at most, until one is as fast as asked for."""
 NEAR = 1.05
 """How many times as fast as asked for a model may be, or a larger one is tried, which loses less."""
+
+
+@dataclass(frozen=True, slots=True)
+class Timed:
+    """A model that was timed."""
+
+    more: float
+    """By what factor more time it was to save than asked for."""
+    speed: float
+    """How many times as fast as the whole model it was."""
+    numbers: Mapping[Place, int]
+    """How many heads or units its sub-layers keep."""
+
+
+def next_to_time(timed: Sequence[Timed], asked: float) -> float:
+    """By what factor more time the next model is to save, after those that were timed.
+
+    As much more as the last one lacks; once one was too slow and one fast enough, between the two.
+    """
+    # In the middle of what is near enough, as a model that is just too slow is of no use.
+    wanted = saved_by(asked * (1 + NEAR) / 2)
+    slow = max((one for one in timed if one.speed < asked), key=lambda one: one.more, default=None)
+    fast = min((one for one in timed if one.speed >= asked), key=lambda one: one.more, default=None)
+    if slow is not None and fast is not None and slow.more < fast.more:
+        share = (wanted - saved_by(slow.speed)) / (saved_by(fast.speed) - saved_by(slow.speed))
+        return slow.more + share * (fast.more - slow.more)
+    return timed[-1].more * wanted / max(saved_by(timed[-1].speed), 0.01)
+
+
+def saved_by(speed: float) -> float:
+    """What share of the time a model saves that is so many times as fast."""
+    return 1 - 1 / speed
 
 
 class Surgery:
@@ -69,32 +101,34 @@ class Surgery:
     def as_fast_as_asked(self, heads: int) -> Encoder:
         """The model with so many heads and of the size asked for; if it is too slow when timed, a smaller one.
 
-        If it is much faster than asked for, a larger one, unless that is too slow.
+        If it is much faster than asked for, a larger one; what is kept is the largest that is fast enough.
         """
-        request, more, speed, enough, too_slow = self.request, 1.0, 1.0, None, False
+        request, more, enough, timed = self.request, 1.0, None, list[Timed]()
         if not self.costs.kinds:
             return self.model
         for _ in range(TIMED):
             try:
-                model = self.of_numbers(self.numbers(heads, more))
+                numbers = self.numbers(heads, more)
             except UserError as error:
-                if more == 1.0:
+                if not timed:
                     raise
-                timed = f"--faster {request.faster:g} was not reached: timed, a model is {speed:.2f} times as fast"
-                raise UserError(f"{timed}, and none is much smaller: ask for less.") from error
-            if request.faster is None:
+                found = f"timed, a model is {timed[-1].speed:.2f} times as fast"
+                raise UserError(
+                    f"--faster {request.faster:g} was not reached: {found}, and none is much smaller: ask for less."
+                ) from error
+            if enough is not None and any(numbers == one.numbers for one in timed):
                 break
+            model = self.of_numbers(numbers)
+            if request.faster is None:
+                return model
             speed, *_ = self.costs.speeds({"smaller": model})["smaller"]
             self.report(f"timed in {self.costs.timed_in}, it is {speed:.2f} times as fast as the whole model")
-            if speed < request.faster:
-                if enough is not None:
-                    break
-                too_slow = True
-            else:
+            timed.append(Timed(more, speed, numbers))
+            if speed >= request.faster:
                 enough = model
-                if too_slow or speed <= NEAR * request.faster:
+                if speed <= NEAR * request.faster:
                     break
-            more *= (1 - 1 / request.faster) / max(1 - 1 / speed, 0.01)
+            more = next_to_time(timed, request.faster)
         return model if enough is None else enough
 
     def numbers(self, heads: int, more: float = 1.0) -> dict[Place, int]:
