@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 import torch
@@ -185,14 +186,17 @@ def test_a_model_that_is_much_faster_than_asked_for_gives_way_to_a_larger_one_th
 
 
 def test_the_next_model_to_time_saves_what_the_last_one_lacks_or_lies_between_too_slow_and_too_fast() -> None:
-    half, third, quarter = (Timed(more, speed, {}) for more, speed in ((1.0, 2.0), (2.5, 1.5), (0.8, 4 / 3)))
+    def timed(more: float, speed: float) -> Timed:
+        return Timed(more, speed, {}, Mock())
+
+    half, third, quarter = timed(1.0, 2.0), timed(2.5, 1.5), timed(0.8, 4 / 3)
     wanted = 1 - 1 / (1.4 * 1.025)
     assert next_to_time([half], 1.4) == pytest.approx(1.0 * wanted / 0.5)
     assert next_to_time([quarter], 1.4) == pytest.approx(0.8 * wanted / 0.25)
     between = 0.8 + (1.0 - 0.8) * (wanted - 0.25) / (0.5 - 0.25)
     assert next_to_time([half, quarter], 1.4) == next_to_time([quarter, half], 1.4) == pytest.approx(between)
     assert next_to_time([quarter, third, half], 1.4) == pytest.approx(between), "the nearest of those fast enough"
-    noisy = Timed(1.2, 1.1, {})
+    noisy = timed(1.2, 1.1)
     assert next_to_time([half, noisy], 1.4) == pytest.approx(1.2 * wanted / (1 - 1 / 1.1))
 
 

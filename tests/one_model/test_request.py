@@ -47,7 +47,7 @@ def test_flags_say_what_may_go_and_how_much(
         ({"megabytes": 0}, "--megabytes 0 is not above 0: give the most that the weights may take."),
         ({"feedforward": "two"}, "--feedforward two is not a number of hidden units such as 1024 or 67%."),
         ({"feedforward": "-3"}, "--feedforward -3 is not a number of hidden units"),
-        ({"faster": 1.2, "uniform": True}, "--uniform is for a number of heads by the surgeon: give --keep or --loss"),
+        ({"feedforward": "67%", "uniform": True}, "--uniform is for heads that the surgeon takes: give --keep or"),
         ({"keep": "3", "uniform": True, "by": "gates"}, "give --keep or --loss, without --by gates."),
         ({"keep": "3", "minutes": float("inf")}, "--minutes inf is not possible: give 0 or more"),
     ],
@@ -56,6 +56,11 @@ def test_what_cannot_be_asked_for_gets_a_sentence(given: dict[str, Any], told: s
     with pytest.raises(UserError) as caught:
         request_of(**given)
     assert told in str(caught.value)
+
+
+@pytest.mark.parametrize("given", [{"keep": "3"}, {"loss": 0.5}, {"faster": 1.2}, {"megabytes": 3.0}])
+def test_layers_may_lose_equally_many_heads_whatever_says_how_many(given: dict[str, Any]) -> None:
+    assert request_of(**given, uniform=True).uniform
 
 
 @pytest.mark.parametrize(("percent", "units"), [(67.0, 5), (50.0, 4), (80.0, 6)])

@@ -1,6 +1,6 @@
 """Report the result of `heads prune`: lines, and a page of the heads, gates and every size."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -83,13 +83,16 @@ def heads_of_zeros(whole: ModelShape, left: ModelShape, together: Iterable[Itera
     """How many heads that are gone a format has as zeros: all, or so many that layers, in groups, have equally many."""
     if together is None:
         return len(whole.heads()) - len(left.heads())
-    groups = [[len(layer) for kind in kinds for layer in left.live_heads[kind]] for kinds in together]
-    return sum(max(group, default=0) * len(group) - sum(group) for group in groups)
+    return filled_up([len(layer) for kind in kinds for layer in left.live_heads[kind]] for kinds in together)
 
 
 def units_of_zeros(shape: ModelShape, together: Iterable[Iterable[str]]) -> int:
     """How many hidden units a format adds so that feed-forward layers, in groups of stacks, have equally many."""
-    groups = [[units for stack in stacks for units in shape.units(stack)] for stacks in together]
+    return filled_up([units for stack in stacks for units in shape.units(stack)] for stacks in together)
+
+
+def filled_up(groups: Iterable[Sequence[int]]) -> int:
+    """How many are added so that the layers of each group have as many as its widest."""
     return sum(max(group, default=0) * len(group) - sum(group) for group in groups)
 
 

@@ -1,6 +1,6 @@
 """Prune one model in closed form on its own outputs for a text: heads go, and output maps are refitted, in one pass."""
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -51,6 +51,7 @@ class Timed:
     """How many times as fast as the whole model it was."""
     numbers: Mapping[Place, int]
     """How many heads or units its sub-layers keep."""
+    model: Encoder
 
 
 def next_to_time(timed: Sequence[Timed], asked: float) -> float:
@@ -61,11 +62,16 @@ def next_to_time(timed: Sequence[Timed], asked: float) -> float:
     # In the middle of what is near enough, as a model that is just too slow is of no use.
     wanted = saved_by(asked * (1 + NEAR) / 2)
     slow = max((one for one in timed if one.speed < asked), key=lambda one: one.more, default=None)
-    fast = min((one for one in timed if one.speed >= asked), key=lambda one: one.more, default=None)
+    fast = fast_enough(timed, asked)
     if slow is not None and fast is not None and slow.more < fast.more:
         share = (wanted - saved_by(slow.speed)) / (saved_by(fast.speed) - saved_by(slow.speed))
         return slow.more + share * (fast.more - slow.more)
     return timed[-1].more * wanted / max(saved_by(timed[-1].speed), 0.01)
+
+
+def fast_enough(timed: Iterable[Timed], asked: float) -> Timed | None:
+    """The largest of the models that were timed and are as fast as asked for; None: there is none."""
+    return min((one for one in timed if one.speed >= asked), key=lambda one: one.more, default=None)
 
 
 def saved_by(speed: float) -> float:
@@ -103,9 +109,11 @@ class Surgery:
 
         If it is much faster than asked for, a larger one; what is kept is the largest that is fast enough.
         """
-        request, more, enough, timed = self.request, 1.0, None, list[Timed]()
+        asked, more, timed = self.request.faster, 1.0, list[Timed]()
         if not self.costs.kinds:
             return self.model
+        if asked is None:
+            return self.of_numbers(self.numbers(heads))
         for _ in range(TIMED):
             try:
                 numbers = self.numbers(heads, more)
@@ -114,22 +122,18 @@ class Surgery:
                     raise
                 found = f"timed, a model is {timed[-1].speed:.2f} times as fast"
                 raise UserError(
-                    f"--faster {request.faster:g} was not reached: {found}, and none is much smaller: ask for less."
+                    f"--faster {asked:g} was not reached: {found}, and none is much smaller: ask for less."
                 ) from error
-            if enough is not None and any(numbers == one.numbers for one in timed):
+            if fast_enough(timed, asked) and any(numbers == one.numbers for one in timed):
                 break
             model = self.of_numbers(numbers)
-            if request.faster is None:
-                return model
             speed, *_ = self.costs.speeds({"smaller": model})["smaller"]
             self.report(f"timed in {self.costs.timed_in}, it is {speed:.2f} times as fast as the whole model")
-            timed.append(Timed(more, speed, numbers))
-            if speed >= request.faster:
-                enough = model
-                if speed <= NEAR * request.faster:
-                    break
-            more = next_to_time(timed, request.faster)
-        return model if enough is None else enough
+            timed.append(Timed(more, speed, numbers, model))
+            if asked <= speed <= NEAR * asked:
+                break
+            more = next_to_time(timed, asked)
+        return (fast_enough(timed, asked) or timed[-1]).model
 
     def numbers(self, heads: int, more: float = 1.0) -> dict[Place, int]:
         """How many heads or units each sub-layer keeps.
