@@ -23,7 +23,8 @@ from heads.one_model import costs as costs_module
 from heads.one_model.answered_text import STUDIED, AnsweredSplits, splits_for
 from heads.one_model.costs import Costs, refuse_uniform, weights_in
 from heads.one_model.request import PruningRequest
-from heads.one_model.surgery import Surgery, Timed, next_to_time
+from heads.one_model.surgery import Surgery
+from heads.one_model.timed_models import Timed, next_to_time
 from many_lines import LINES
 from model_folders import Experiment
 from slow_ones import slow_but

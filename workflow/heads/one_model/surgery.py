@@ -1,7 +1,7 @@
 """Prune one model in closed form on its own outputs for a text: heads go, and output maps are refitted, in one pass."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 
@@ -24,6 +24,7 @@ from heads.one_model.answering import GREEDY, UNITS
 from heads.one_model.costs import Costs
 from heads.one_model.measuring import UNTRAINED
 from heads.one_model.request import PruningRequest, step_of, total_of_units
+from heads.one_model.timed_models import NEAR, Timed, fast_enough, next_to_time
 from heads.pruning.closed_form import BATCH_TOKENS, Surgeon, gram_matrices, output_maps, rungs_of, without
 from heads.pruning.ladders import COMPARED, HeldOut, ladders_of
 from heads.pruning.rungs import Ladder, Limits, interpolated, picked
@@ -37,46 +38,6 @@ SHOWN = (0.875, 0.75, 0.625, 0.5)
 SEARCH = AblationSettings(sentences=SCORED_SENTENCES, beam=1, length_penalty=0.0, batch_tokens=GREEDY.batch_tokens)
 TIMED = 4
 """How many models are timed at most, until one is as fast as asked for."""
-NEAR = 1.05
-"""How many times as fast as asked for a model may be, or a larger one is tried, which loses less."""
-
-
-@dataclass(frozen=True, slots=True)
-class Timed:
-    """A model that was timed."""
-
-    more: float
-    """By what factor more time it was to save than asked for."""
-    speed: float
-    """How many times as fast as the whole model it was."""
-    numbers: Mapping[Place, int]
-    """How many heads or units its sub-layers keep."""
-    model: Encoder
-
-
-def next_to_time(timed: Sequence[Timed], asked: float) -> float:
-    """By what factor more time the next model is to save, after those that were timed.
-
-    As much more as the last one lacks; once one was too slow and one fast enough, between the two.
-    """
-    # In the middle of what is near enough, as a model that is just too slow is of no use.
-    wanted = saved_by(asked * (1 + NEAR) / 2)
-    slow = max((one for one in timed if one.speed < asked), key=lambda one: one.more, default=None)
-    fast = fast_enough(timed, asked)
-    if slow is not None and fast is not None and slow.more < fast.more:
-        share = (wanted - saved_by(slow.speed)) / (saved_by(fast.speed) - saved_by(slow.speed))
-        return slow.more + share * (fast.more - slow.more)
-    return timed[-1].more * wanted / max(saved_by(timed[-1].speed), 0.01)
-
-
-def fast_enough(timed: Iterable[Timed], asked: float) -> Timed | None:
-    """The largest of the models that were timed and are as fast as asked for; None: there is none."""
-    return min((one for one in timed if one.speed >= asked), key=lambda one: one.more, default=None)
-
-
-def saved_by(speed: float) -> float:
-    """What share of the time a model saves that is so many times as fast."""
-    return 1 - 1 / speed
 
 
 class Surgery:

@@ -38,8 +38,8 @@ class HeldOut:
         self.whole = [states if model.shape.embeds else self.likeliest(states) for states in whole]
 
     @torch.no_grad()
-    def divergence(self, changed: Place) -> float:
-        """How far the answers are from what they were, now that one sub-layer has other weights.
+    def divergence(self, changed: Place | None) -> float:
+        """How far the answers are from what they were, now that one sub-layer has other weights (None: none has).
 
         In nats an answer, the Kullback-Leibler divergence of the whole model's distributions from these, with all but
         the likeliest of the vocabulary taken together. The loss on references would do only for a model that was
