@@ -2,6 +2,7 @@
 
 import copy
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from heads.base.names import ATTENTIONS, FEEDFORWARDS
 from heads.interop.bundle import Bundle, saved_bundle
 from heads.model import folder as model_folder
 from heads.model.folder import load_folder
+from heads.model.shape import Place
 from heads.model.transformer import Transformer
 from heads.one_model import fine_tuning, shrinking
 from heads.one_model.answered_text import STUDIED, AnsweredSplits, splits_for, splits_of
@@ -151,6 +153,52 @@ def test_ladders_tell_how_far_the_models_answers_move_with_each_layer(
             moved = divergence(whole, model, pairs)
         assert ladder[numbers[1]] == pytest.approx(moved, abs=1e-6)
     assert all(torch.equal(value, before[name]) for name, value in surgery.model.state_dict().items())
+
+
+@torch.no_grad()
+def test_layers_are_compared_again_without_half_of_what_is_to_go(
+    surgery: Surgery, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of 18 heads 9 are to stay, so half of what is to go has gone with 13, the most that is within the limit."""
+    monkeypatch.setattr("heads.one_model.surgery.ASKED_SENTENCES", 12)
+    halfway = surgery.rungs_halfway([surgery.of_heads(9)])
+    left = {place: max(ladder) for place, ladder in halfway.items()}
+    assert sum(number for (kind, _), number in left.items() if kind in ATTENTIONS) == 13
+    surgeon, model = surgery.surgeon, surgery.model
+    assert isinstance(model, Transformer)
+    whole = copy.deepcopy(model)
+    asked = surgery.texts["dev"].pairs(surgery.whole)
+    pairs = [(asked.source[number].tolist(), asked.target[number].tolist()) for number in asked.index[:12].tolist()]
+    place = next(place for place, number in left.items() if place[0] == "dec_enc" and number > 1)
+    for fewer in (0, 1):
+        kept = {one: surgeon.kept(one, number) for one, number in {**left, place: left[place] - fewer}.items()}
+        with doing_without(model, surgeon.maps, kept):
+            moved = divergence(whole, model, pairs)
+        assert halfway[place][left[place] - fewer] == pytest.approx(moved, abs=1e-6)
+    assert all(torch.equal(value, whole.state_dict()[name]) for name, value in model.state_dict().items())
+    assert surgery.rungs_halfway([surgery.of_heads(3)]) is halfway, "it is measured once"
+
+
+@pytest.mark.parametrize("taken", [0, 1])
+def test_of_the_choices_by_whole_and_by_cut_down_layers_the_one_that_moves_answers_less_is_taken(
+    surgery: Surgery, monkeypatch: pytest.MonkeyPatch, taken: int
+) -> None:
+    monkeypatch.setattr(surgery.costs, "request", replace(surgery.request, faster=None))
+    first = surgery.near(9, [])
+    assert first is not None
+    # Ladders on which the first choice costs most, and else every head that goes costs a little.
+    turned = {place: {n: (n == first[place]) - n / 100 for n in ladder} for place, ladder in surgery.rungs.items()}
+    monkeypatch.setattr(surgery, "halfway", turned)
+    asked: list[dict[Place, int]] = []
+
+    def moved(numbers: dict[Place, int]) -> float:
+        asked.append(numbers)
+        return 1.0 if (numbers == first) == (taken == 0) else 2.0
+
+    monkeypatch.setattr(surgery, "divergence", moved)
+    assert surgery.numbers(9) == asked[taken] != asked[1 - taken]
+    assert asked[0] == first, "by whole layers"
+    assert [sum(one.values()) for one in asked] == [9, 9]
 
 
 def test_what_is_read_is_drawn_from_all_of_the_text_and_ends_at_the_limit(

@@ -26,7 +26,7 @@ from heads.one_model.measuring import UNTRAINED
 from heads.one_model.request import PruningRequest, step_of, total_of_units
 from heads.one_model.timed_models import NEAR, Timed, fast_enough, next_to_time
 from heads.pruning.closed_form import BATCH_TOKENS, Surgeon, gram_matrices, output_maps, rungs_of, without
-from heads.pruning.ladders import COMPARED, HeldOut, ladders_of
+from heads.pruning.ladders import COMPARED, HeldOut, ladders_below, ladders_of
 from heads.pruning.rungs import Ladder, Limits, interpolated, picked
 
 SENTENCES, SUBWORDS = 1500, 30_000
@@ -47,6 +47,7 @@ class Surgery:
         """costs: of the model, the text and the request."""
         self.costs, self.report = costs, costs.texts.report
         self.whole, self.model, self.texts, self.device = costs.whole, costs.model, costs.texts, costs.device
+        self.halfway: Mapping[Place, Ladder] | None = None
 
     @property
     def request(self) -> PruningRequest:
@@ -116,10 +117,35 @@ class Surgery:
             limits.append(all_but(costs.bytes, costs.whole_bytes - request.megabytes * MEGABYTE))
         if request.faster is not None:
             limits.append(all_but(costs.time, more * (1 - costs.faster_already / request.faster)))
-        found = self.near(heads if request.keeps_a_number else None, limits)
+        number = heads if request.keeps_a_number else None
+        found = self.near(number, limits)
         if found is None:
             raise UserError(self.request.too_much(*self.farthest(full)))
-        return found
+        if number is not None:
+            limits.append(self.of_heads(sum(left for (kind, _), left in found.items() if kind in ATTENTIONS)))
+        again = picked(self.rungs_halfway(limits), limits, self.together)
+        return found if again in (None, found) else min((found, again), key=self.divergence)
+
+    def rungs_halfway(self, limits: Sequence[Limits]) -> Mapping[Place, Ladder]:
+        """As `rungs`, once half of what is to go has gone; what the first of all calls asks for says what that is.
+
+        Losses of layers do not add up where much goes. What is found halfway cannot be trusted either: of layers that
+        do without their cross-attention as long as others have theirs, each may seem to need none. Therefore `numbers`
+        takes the better one of two choices.
+        """
+        if self.halfway is None:
+            full = {place: max(ladder) for place, ladder in self.rungs.items()}
+            whole = [sum(number * limit.cost(place) for place, number in full.items()) for limit in limits]
+            half = [Limits(one.cost, 0.0, (one.most + most) / 2) for one, most in zip(limits, whole, strict=True)]
+            numbers = picked(self.rungs, half, self.together)
+            assert numbers is not None, "all that was asked for can be had"
+            self.report("comparing it once more without half of what is to go")
+            self.halfway = self.in_steps(ladders_below(self.surgeon, self.held_out, rungs_of, numbers))
+        return self.halfway
+
+    def divergence(self, numbers: Mapping[Place, int]) -> float:
+        """How far answers move if each sub-layer keeps so many heads or units."""
+        return HeldOut(self.of_numbers(numbers), self.held_out.batches, self.held_out).divergence(None)
 
     def near(self, heads: int | None, limits: Sequence[Limits]) -> dict[Place, int] | None:
         """How many each sub-layer keeps within limits and, unless it is None, with so many heads; None: none can.
@@ -168,9 +194,14 @@ class Surgery:
     @cached_property
     def rungs(self) -> dict[Place, Ladder]:
         """What each layer loses with any number of heads, or of units in steps."""
+        return self.in_steps(self.ladders)
+
+    def in_steps(self, ladders: Mapping[Place, Ladder]) -> dict[Place, Ladder]:
+        """The same from what was measured."""
+        groups = {place: what.groups for place, what in self.surgeon.maps.items()}
         return {
-            place: interpolated(ladder, step_of(max(ladder)) if place[0] in FEEDFORWARDS else 1)
-            for place, ladder in self.ladders.items()
+            place: interpolated(ladder, step_of(groups[place]) if place[0] in FEEDFORWARDS else 1)
+            for place, ladder in ladders.items()
         }
 
     @cached_property
@@ -228,12 +259,18 @@ class Surgery:
         return Surgeon(self.model, output_maps(self.model, gram_matrices(self.model, batches, self.costs.kinds)))
 
     @cached_property
+    def held_out(self) -> HeldOut:
+        """The sentences on which answers are compared."""
+        pairs = self.texts["dev"].pairs(self.whole)
+        asked = [batch.to(self.device) for _, batch in pairs.only(pairs.index[:ASKED_SENTENCES]).in_order(COMPARED)]
+        return HeldOut(self.model, asked)
+
+    @cached_property
     def ladders(self) -> dict[Place, Ladder]:
         """How far answers move with fewer heads, or some numbers of units, in one layer alone."""
-        surgeon, pairs = self.surgeon, self.texts["dev"].pairs(self.whole)
+        surgeon = self.surgeon
         self.report("comparing what each layer loses with fewer of them")
-        asked = [batch.to(self.device) for _, batch in pairs.only(pairs.index[:ASKED_SENTENCES]).in_order(COMPARED)]
-        return ladders_of(surgeon, HeldOut(self.model, asked), rungs_of)
+        return ladders_of(surgeon, self.held_out, rungs_of)
 
 
 def studied(sentences: Sequence[str]) -> list[str]:

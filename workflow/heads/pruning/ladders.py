@@ -12,7 +12,7 @@ from heads.model.cached_states import CachedStates
 from heads.model.encoder import Encoder
 from heads.model.encoder_only import ExampleEncoder
 from heads.model.shape import Place
-from heads.pruning.closed_form import Surgeon
+from heads.pruning.closed_form import Surgeon, doing_without
 from heads.pruning.rungs import Ladder
 from heads.pruning.surgeon import OutputMap
 from heads.text.batches import Batch
@@ -31,11 +31,12 @@ LEAST = 1e-9
 class HeldOut:
     """Held-out sentences on which a model is compared with what it was, each time from the layer that is changed."""
 
-    def __init__(self, model: Encoder, batches: Sequence[Batch]) -> None:
-        """batches: on the model's device."""
+    def __init__(self, model: Encoder, batches: Sequence[Batch], whole: "HeldOut | None" = None) -> None:
+        """batches: on the model's device. whole: the same ones, of the model that this one was once."""
         self.model, self.batches, self.cached = model, batches, CachedStates(model)
-        whole = (self.states(number, batch, None) for number, batch in enumerate(batches))
-        self.whole = [states if model.shape.embeds else self.likeliest(states) for states in whole]
+        self.whole: list[Tensor | tuple[Tensor, Tensor]] = (
+            whole.whole if whole else [*map(self.answers, range(len(batches)))]
+        )
 
     @torch.no_grad()
     def divergence(self, changed: Place | None) -> float:
@@ -56,6 +57,11 @@ class HeldOut:
                 total += float(self.nats(states, *whole))
             answers += len(states)
         return total / answers
+
+    def answers(self, number: int) -> Tensor | tuple[Tensor, Tensor]:
+        """The vectors that a model gives for a batch, or its `likeliest` answers."""
+        states = self.states(number, self.batches[number], None)
+        return states if self.model.shape.embeds else self.likeliest(states)
 
     @torch.no_grad()
     def likeliest(self, states: Tensor) -> tuple[Tensor, Tensor]:
@@ -93,6 +99,23 @@ def ladders_of(surgeon: Surgeon, held_out: HeldOut, rungs: Callable[[OutputMap],
         place: {**surgeon.ladder(place, rungs(what), partial(held_out.divergence, place)), what.groups: 0.0}
         for place, what in surgeon.maps.items()
     }
+
+
+def ladders_below(
+    surgeon: Surgeon, whole: HeldOut, rungs: Callable[[OutputMap], Sequence[int]], numbers: Mapping[Place, int]
+) -> dict[Place, Ladder]:
+    """As `ladders_of`, once all sub-layers have so many heads or units: with fewer of them in each in turn."""
+    kept = {place: surgeon.kept(place, number) for place, number in numbers.items()}
+    found = dict[Place, Ladder]()
+    with doing_without(surgeon.model, surgeon.maps, kept):
+        held_out = HeldOut(surgeon.model, whole.batches, whole)
+        for place, what in surgeon.maps.items():
+            below = [number for number in rungs(what) if number < numbers[place]]
+            found[place] = {
+                **surgeon.ladder(place, below, partial(held_out.divergence, place)),
+                numbers[place]: held_out.divergence(None),
+            }
+    return found
 
 
 def every_number(what: OutputMap) -> list[int]:
