@@ -20,7 +20,7 @@ from heads.model.folder import load_folder
 from heads.model.shape import Place
 from heads.model.transformer import Transformer
 from heads.one_model import fine_tuning, shrinking
-from heads.one_model.answered_text import STUDIED, AnsweredSplits, splits_for, splits_of
+from heads.one_model.answered_text import STUDIED, AnsweredSplits, AnsweredText, splits_for, splits_of
 from heads.one_model.costs import Costs
 from heads.one_model.request import PruningRequest, total_of_units
 from heads.one_model.surgery import Surgery, studied
@@ -199,6 +199,12 @@ def test_of_the_choices_by_whole_and_by_cut_down_layers_the_one_that_moves_answe
     assert surgery.numbers(9) == asked[taken] != asked[1 - taken]
     assert asked[0] == first, "by whole layers"
     assert [sum(one.values()) for one in asked] == [9, 9]
+
+
+def test_the_tokeniser_is_known_before_what_is_reported_on_is_answered(surgery: Surgery) -> None:
+    """The text has no test split, which could not be read."""
+    surgery.texts.known["dev"] = AnsweredText(["A lion sleeps."], ["一只狮子在睡觉。"])
+    assert surgery.texts.tokeniser == "zh"
 
 
 def test_what_is_read_is_drawn_from_all_of_the_text_and_ends_at_the_limit(

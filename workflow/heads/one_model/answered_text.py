@@ -76,11 +76,13 @@ class AnsweredSplits:
 
     @cached_property
     def tokeniser(self) -> str:
-        """The tokeniser of the metric: by the answers to held-out sentences, which are the references."""
+        """The tokeniser of the metric: by the answers to the sentences by which sizes are chosen, for all others too.
+
+        What is reported on would do as well, but is answered only once the model is made, as until then people wait.
+        """
         if self.model.shape.encoder_only:
             return self.asked_tokeniser
-        held_out = [line for split in SPLITS[1:] for line in self[split].answers]
-        return tokeniser_of(held_out, self.asked_tokeniser)
+        return tokeniser_of(self["dev"].answers, self.asked_tokeniser)
 
     def encoded(self, split: str, model: Bundle) -> EncodedText:
         """A split in a model's subwords, with what the model of the text gives for it as references."""
