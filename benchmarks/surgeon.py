@@ -78,29 +78,37 @@ def size_of(model: Encoder) -> tuple[int, ...]:
     return (*(sum(map(len, of_kind)) for of_kind in shape.live_heads.values()), round(sum(units) / len(units)))
 
 
-def main() -> None:
-    """Print the table."""
-    parser = argparse.ArgumentParser(description=__doc__)
+def arguments_of(description: str | None) -> argparse.ArgumentParser:
+    """The flags that say what is cut down, on which text, and how it is scored."""
+    parser = argparse.ArgumentParser(description=description)
     parser.add_argument("model")
     parser.add_argument("text", type=Path, help="text to read in closed form")
     parser.add_argument("source", type=Path, help="test text, plain or gzipped")
     parser.add_argument("reference", type=Path)
     parser.add_argument("--keep", nargs="*", default=[None], help="numbers of heads, such as 24 or encoder=12")
     parser.add_argument("--feedforward", nargs="*", default=[None])
-    arguments = parser.parse_args()
-    lines = read_lines(arguments.text)
+    return parser
+
+
+def asked_for(arguments: argparse.Namespace, folder: Path) -> tuple[AnsweredSplits, list[PruningRequest], EncodedText]:
+    """The text to read with the model's answers, kept in a folder; the sizes; and the text to score."""
     model = open_model(arguments.model)
+    splits = splits_for(model, read_lines(arguments.text), 10000, report)
+    splits[STUDIED] = studied(splits["train"])
+    texts = AnsweredSplits(model, splits, folder / "texts", CPU, report)
+    source = tokens_of(read_lines(arguments.source), model.source)
+    sizes = [(keep, units) for keep in arguments.keep for units in arguments.feedforward]
+    asked = [request_of(keep=keep, feedforward=units, minutes=0.0) for keep, units in sizes]
+    text = EncodedText(source, read_lines(arguments.reference), model.target)
+    return texts, [fitted(request, model.shape) for request in asked], text
+
+
+def main() -> None:
+    """Print the table."""
+    arguments = arguments_of(__doc__).parse_args()
     with TemporaryDirectory() as folder:
-        splits = splits_for(model, lines, 10000, report)
-        splits[STUDIED] = studied(splits["train"])
-        texts = AnsweredSplits(model, splits, Path(folder) / "texts", CPU, report)
-        source = tokens_of(read_lines(arguments.source), model.source)
-        text = EncodedText(source, read_lines(arguments.reference), model.target)
-        sizes = [(keep, units) for keep in arguments.keep for units in arguments.feedforward]
-        asked = [request_of(keep=keep, feedforward=units, minutes=0.0) for keep, units in sizes]
-        requests = [fitted(request, model.shape) for request in asked]
         print("way\tenc_self\tdec_self\tdec_enc\tunits\tBLEU\tchrF")
-        for way, *size, bleu, chrf in rows(texts, requests, text):
+        for way, *size, bleu, chrf in rows(*asked_for(arguments, Path(folder))):
             print(way, *size, f"{bleu:.2f}", f"{chrf:.2f}", sep="\t", flush=True)
 
 

@@ -47,8 +47,8 @@ def test_flags_say_what_may_go_and_how_much(
         ({"megabytes": 0}, "--megabytes 0 is not above 0: give the most that the weights may take."),
         ({"feedforward": "two"}, "--feedforward two is not a number of hidden units such as 1024 or 67%."),
         ({"feedforward": "-3"}, "--feedforward -3 is not a number of hidden units"),
-        ({"feedforward": "67%", "uniform": True}, "--uniform is for heads that the surgeon takes: give --keep or"),
-        ({"keep": "3", "uniform": True, "by": "gates"}, "give --keep or --loss, without --by gates."),
+        ({"feedforward": "67%", "uniform": True}, "--uniform is for heads that the surgeon takes: give --keep,"),
+        ({"keep": "3", "uniform": True, "by": "gates"}, "--faster or --megabytes, without --by gates."),
         ({"keep": "3", "minutes": float("inf")}, "--minutes inf is not possible: give 0 or more"),
     ],
 )

@@ -125,6 +125,12 @@ def test_the_model_that_is_written_has_the_heads_picked_and_output_maps_refitted
         torch.testing.assert_close(output.weight.T.double(), refitted(what, numbers), rtol=1e-5, atol=1e-6)
 
 
+def first_twelve(surgery: Surgery) -> list[tuple[list[int], list[int]]]:
+    """The subwords of the first held-out sentences and of the model's answers."""
+    asked = surgery.texts["dev"].pairs(surgery.whole)
+    return [(asked.source[number].tolist(), asked.target[number].tolist()) for number in asked.index[:12].tolist()]
+
+
 @torch.no_grad()
 def test_ladders_tell_how_far_the_models_answers_move_with_each_layer(
     surgery: Surgery, monkeypatch: pytest.MonkeyPatch
@@ -139,8 +145,7 @@ def test_ladders_tell_how_far_the_models_answers_move_with_each_layer(
     model = surgery.model
     assert isinstance(model, Transformer)
     whole = copy.deepcopy(model)
-    asked = surgery.texts["dev"].pairs(surgery.whole)
-    pairs = [(asked.source[number].tolist(), asked.target[number].tolist()) for number in asked.index[:12].tolist()]
+    pairs = first_twelve(surgery)
     for place, ladder in surgery.ladders.items():
         numbers, units = list(ladder), surgery.surgeon.maps[place].groups
         if place[0] in FEEDFORWARDS:
@@ -167,8 +172,7 @@ def test_layers_are_compared_again_without_half_of_what_is_to_go(
     surgeon, model = surgery.surgeon, surgery.model
     assert isinstance(model, Transformer)
     whole = copy.deepcopy(model)
-    asked = surgery.texts["dev"].pairs(surgery.whole)
-    pairs = [(asked.source[number].tolist(), asked.target[number].tolist()) for number in asked.index[:12].tolist()]
+    pairs = first_twelve(surgery)
     place = next(place for place, number in left.items() if place[0] == "dec_enc" and number > 1)
     for fewer in (0, 1):
         kept = {one: surgeon.kept(one, number) for one, number in {**left, place: left[place] - fewer}.items()}

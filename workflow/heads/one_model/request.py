@@ -171,7 +171,10 @@ def request_of(
 def _check_together(keep: str | None, loss: float | None, sizes: Sequence[str], by: str, *, uniform: bool) -> None:
     """Raise UserError if flags do not go together. sizes: those flags of sizes, besides heads, that are given."""
     if uniform and (by == GATES or (keep is None and loss is None and sizes in ([], ["--feedforward"]))):
-        raise UserError("--uniform is for heads that the surgeon takes: give --keep or --loss, without --by gates.")
+        raise UserError(
+            "--uniform is for heads that the surgeon takes: give --keep, --loss, --faster or --megabytes, without --by "
+            "gates."
+        )
     if sizes and loss is not None:
         raise UserError(f"{sizes[0]} does not go with --loss: remove one of them.")
     if by == GATES and sizes not in ([], ["--feedforward"]):

@@ -32,7 +32,7 @@ class HeldOut:
     """Held-out sentences on which a model is compared with what it was, each time from the layer that is changed."""
 
     def __init__(self, model: Encoder, batches: Sequence[Batch], whole: "HeldOut | None" = None) -> None:
-        """batches: on the model's device. whole: the same ones, of the model that this one was once."""
+        """batches: on the model's device. whole: the same with the whole model, unless this one is whole."""
         self.model, self.batches, self.cached = model, batches, CachedStates(model)
         self.whole: list[Tensor | tuple[Tensor, Tensor]] = (
             whole.whole if whole else [*map(self.answers, range(len(batches)))]
@@ -93,29 +93,32 @@ class HeldOut:
         return states[batch.target_mask]
 
 
-def ladders_of(surgeon: Surgeon, held_out: HeldOut, rungs: Callable[[OutputMap], Sequence[int]]) -> dict[Place, Ladder]:
-    """How far answers move with each sub-layer at each of its rungs in turn, all others being whole."""
-    return {
-        place: {**surgeon.ladder(place, rungs(what), partial(held_out.divergence, place)), what.groups: 0.0}
-        for place, what in surgeon.maps.items()
-    }
+def ladders_of(
+    surgeon: Surgeon,
+    held_out: HeldOut,
+    rungs: Callable[[OutputMap], Sequence[int]],
+    numbers: Mapping[Place, int] | None = None,
+) -> dict[Place, Ladder]:
+    """How far answers move with each sub-layer at each of its rungs in turn.
+
+    numbers: how many heads or units sub-layers have by now, from which each goes down; default: all.
+    """
+    moved = 0.0 if numbers is None else held_out.divergence(None)
+    found = dict[Place, Ladder]()
+    for place, what in surgeon.maps.items():
+        most = what.groups if numbers is None else numbers[place]
+        below = [number for number in rungs(what) if number < most]
+        found[place] = {**surgeon.ladder(place, below, partial(held_out.divergence, place)), most: moved}
+    return found
 
 
 def ladders_below(
     surgeon: Surgeon, whole: HeldOut, rungs: Callable[[OutputMap], Sequence[int]], numbers: Mapping[Place, int]
 ) -> dict[Place, Ladder]:
-    """As `ladders_of`, once all sub-layers have so many heads or units: with fewer of them in each in turn."""
+    """As `ladders_of`, while all sub-layers have only so many heads or units."""
     kept = {place: surgeon.kept(place, number) for place, number in numbers.items()}
-    found = dict[Place, Ladder]()
     with doing_without(surgeon.model, surgeon.maps, kept):
-        held_out = HeldOut(surgeon.model, whole.batches, whole)
-        for place, what in surgeon.maps.items():
-            below = [number for number in rungs(what) if number < numbers[place]]
-            found[place] = {
-                **surgeon.ladder(place, below, partial(held_out.divergence, place)),
-                numbers[place]: held_out.divergence(None),
-            }
-    return found
+        return ladders_of(surgeon, HeldOut(surgeon.model, whole.batches, whole), rungs, numbers)
 
 
 def every_number(what: OutputMap) -> list[int]:
