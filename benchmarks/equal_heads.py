@@ -38,7 +38,8 @@ def ladders(surgeon: Surgeon, held_out: HeldOut) -> dict[Place, Ladder]:
     for place, what in surgeon.maps.items():
         if place[0] in FEEDFORWARDS:
             measured = surgeon.ladder(place, rungs_of(what), partial(held_out.divergence, place))
-            found[place] = interpolated({**measured, what.groups: 0.0}, step_of(what.groups))
+            whole = {**measured, what.groups: 0.0}
+            found[place] = interpolated(whole, step_of(what.groups), partial(surgeon.error, place))
     return found
 
 

@@ -151,7 +151,7 @@ def test_ladders_tell_how_far_the_models_answers_move_with_each_layer(
         if place[0] in FEEDFORWARDS:
             assert numbers[0] == -(-units // 8) and numbers == sorted(numbers) and numbers[-1] == units
         else:
-            assert numbers == [0, 1, 2, 3]
+            assert numbers == [0, 1, 3], "with two of three heads the loss follows from errors"
         assert ladder[units] == 0
         surgeon = surgery.surgeon
         with doing_without(surgery.model, surgeon.maps, {place: surgeon.kept(place, numbers[1])}):

@@ -142,6 +142,21 @@ def test_a_ladder_has_the_loss_of_each_rung_and_a_whole_sub_layer_loses_nothing(
         assert ladder[3] == loss() > ladder[7]
 
 
-def test_losses_are_measured_down_to_the_fewest_and_closer_together_there(surgeon: Surgeon) -> None:
-    assert rungs_of(surgeon.maps["enc_self", 0]) == [0, 1, 2]
-    assert rungs_of(surgeon.maps["dec_ffn", 0]) == [1, 2, 3, 5]
+def test_losses_are_measured_with_the_fewest_and_with_up_to_three_eighths(surgeon: Surgeon) -> None:
+    assert rungs_of(surgeon.maps["enc_self", 0]) == [0, 1]
+    assert rungs_of(surgeon.maps["dec_ffn", 0]) == [1, 2]
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("place", [("enc_self", 0), ("dec_ffn", 0)], ids=str)
+def test_the_error_is_what_a_sub_layer_adds_otherwise_over_the_text(
+    model: Transformer, surgeon: Surgeon, place: Place
+) -> None:
+    """The oracle is the sub-layer's own output map, run on what it is given in the text that was read."""
+    output, groups = output_of(parts_at(model, KINDS)[place])
+    rows = torch.cat([inputs_of(model, place, text(seed)) for seed in (0, 1)])
+    whole = output(rows)
+    for number in range(1, groups + 1):
+        with doing_without(model, surgeon.maps, {place: surgeon.kept(place, number)}):
+            moved = float((output(rows) - whole).square().sum())
+        assert surgeon.error(place, number) == pytest.approx(moved, rel=1e-3, abs=1e-6)

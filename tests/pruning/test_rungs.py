@@ -81,7 +81,8 @@ def test_without_a_limit_each_sub_layer_keeps_what_loses_least() -> None:
     assert picked(drawn_ladders(), []) == dict(zip(PLACES, (1, 4, 5, 5), strict=True))
 
 
-def test_between_measured_rungs_losses_lie_on_lines() -> None:
-    found = interpolated({8: 0.0, 4: 1.0, 2: 5.0}, 1)
-    assert found == {8: 0.0, 7: 0.25, 6: 0.5, 5: 0.75, 4: 1.0, 3: 3.0, 2: 5.0}
-    assert list(interpolated({8: 0.0, 4: 1.0, 1: 4.0}, 2)) == [8, 6, 4, 2]
+def test_between_measured_rungs_losses_rise_as_squared_errors_do() -> None:
+    errors = {8: 0.0, 7: 1.0, 6: 4.0, 5: 8.0, 4: 10.0, 3: 16.0, 2: 20.0, 1: 80.0}
+    found = interpolated({8: 0.5, 4: 1.0, 2: 5.0}, 1, errors.__getitem__)
+    assert found == pytest.approx({8: 0.5, 7: 0.55, 6: 0.7, 5: 0.9, 4: 1.0, 3: 3.4, 2: 5.0})
+    assert list(interpolated({8: 0.0, 4: 1.0, 1: 4.0}, 2, errors.__getitem__)) == [8, 6, 4, 2]

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 
 import numpy as np
@@ -198,11 +198,11 @@ class Surgery:
 
     def in_steps(self, ladders: Mapping[Place, Ladder]) -> dict[Place, Ladder]:
         """The same from what was measured."""
-        groups = {place: what.groups for place, what in self.surgeon.maps.items()}
-        return {
-            place: interpolated(ladder, step_of(groups[place]) if place[0] in FEEDFORWARDS else 1)
-            for place, ladder in ladders.items()
-        }
+        found = dict[Place, Ladder]()
+        for place, ladder in ladders.items():
+            step = step_of(self.surgeon.maps[place].groups) if place[0] in FEEDFORWARDS else 1
+            found[place] = interpolated(ladder, step, partial(self.surgeon.error, place))
+        return found
 
     @cached_property
     def together(self) -> list[list[Place]]:

@@ -35,8 +35,8 @@ STRIP = 256
 """Rows of a Gram matrix that are summed at once, from the diagonal on."""
 SHARES = 8
 """A feed-forward network keeps at least one of so many units."""
-MEASURED = (1, 2, 3, 4, 6)
-"""Losses are measured with so many eighths of the heads or units."""
+MEASURED = (1, 3)
+"""Losses are measured with so many eighths of the heads or units, and with the fewest."""
 
 
 def parts_at(model: Encoder, kinds: Collection[str]) -> dict[Place, SubLayer]:
@@ -133,7 +133,16 @@ class Surgeon:
     def __init__(self, model: Encoder, maps: Mapping[Place, OutputMap]) -> None:
         """maps: by `output_maps`, of this model."""
         self.model, self.maps = model, maps
-        self.order = cache(lambda place: order_of_removal(maps[place], fewest_in(maps[place]))[0])
+        self.removal = cache(lambda place: order_of_removal(maps[place], fewest_in(maps[place])))
+
+    def order(self, place: Place) -> list[int]:
+        """The heads or units of a sub-layer in the order in which they go, by their places in it."""
+        return self.removal(place)[0]
+
+    def error(self, place: Place, number: int) -> float:
+        """The squared error of a sub-layer's outputs over the text if it keeps so many heads or units."""
+        gone = self.maps[place].groups - number
+        return self.removal(place)[1][gone - 1] if gone else 0.0
 
     def kept(self, place: Place, number: int) -> list[int]:
         """Which heads or units a sub-layer keeps if it keeps so many, or all if it has fewer, by their places in it.
@@ -165,7 +174,7 @@ def fewest_units(units: int) -> int:
 
 
 def rungs_of(what: OutputMap) -> list[int]:
-    """The numbers of heads or units that are tried, all but the whole: closer together at the bottom."""
+    """The numbers of heads or units that are tried, all but the whole: those between follow from errors."""
     most, least = what.groups, fewest_in(what)
     return sorted({max(least, most * share // SHARES) for share in MEASURED} - {most} | {least})
 
