@@ -22,7 +22,7 @@ from heads.model.shape import Place
 from heads.one_model.answered_text import STUDIED, AnsweredSplits
 from heads.one_model.costs import Costs
 from heads.one_model.request import PruningRequest
-from heads.one_model.surgery import SUBWORDS, Surgery
+from heads.one_model.surgery import Surgery
 from heads.pruning.closed_form import (
     BATCH_TOKENS,
     Surgeon,
@@ -71,11 +71,12 @@ def rows(texts: AnsweredSplits, requests: Sequence[PruningRequest], text: Encode
     """A row for each size and way."""
     model, surgeries = texts.model.model, dict[tuple[str, ...], Surgery]()
     others = HeldOut(model, [batch for _, batch in texts["test"].pairs(texts.model).in_order(COMPARED)])
-    batches = [batch for _, batch in texts[STUDIED].pairs(texts.model).first(SUBWORDS).in_order(BATCH_TOKENS)]
     for request in requests:
         costs = Costs(texts.model, texts, request)
         surgery = surgeries.setdefault(costs.kinds, Surgery(costs))
         surgery.costs.request = request  # of the same kinds, so that its ladders serve
+        assert surgery.ladders, "it has read what it studies"
+        batches = [batch for _, batch in texts[STUDIED].pairs(texts.model).in_order(BATCH_TOKENS)]
         for rounds, statistics in WAYS:
             small = in_rounds(surgery, batches, rounds, statistics)
             on = (surgery.held_out, others)

@@ -26,11 +26,10 @@ from heads.model.sublayers import Gates
 from heads.one_model.answered_text import STUDIED, AnsweredSplits, splits_for
 from heads.one_model.costs import Costs
 from heads.one_model.request import PruningRequest, fitted, request_of
-from heads.one_model.surgery import SEARCH, Surgery, studied
+from heads.one_model.surgery import SEARCH, Surgery
 from heads.text.encoding import tokens_of
 
 CPU = torch.device("cpu")
-ALL = SEARCH.model_copy(update={"sentences": 0})
 
 
 def report(line: str) -> None:
@@ -40,7 +39,7 @@ def report(line: str) -> None:
 
 def scored(model: Encoder, text: EncodedText, gates: Gates | None = None) -> tuple[float, float]:
     """BLEU and chrF of a model's greedy translations."""
-    answer, references, _ = evaluation_of(model, CPU, text, ALL)
+    answer, references, _ = evaluation_of(model, CPU, text, SEARCH)
     found, wanted = list(answer(gates)), [list(references)]
     return sacrebleu.corpus_bleu(found, wanted).score, sacrebleu.corpus_chrf(found, wanted).score
 
@@ -94,7 +93,6 @@ def asked_for(arguments: argparse.Namespace, folder: Path) -> tuple[AnsweredSpli
     """The text to read with the model's answers, kept in a folder; the sizes; and the text to score."""
     model = open_model(arguments.model)
     splits = splits_for(model, read_lines(arguments.text), 10000, report)
-    splits[STUDIED] = studied(splits["train"])
     texts = AnsweredSplits(model, splits, folder / "texts", CPU, report)
     source = tokens_of(read_lines(arguments.source), model.source)
     sizes = [(keep, units) for keep in arguments.keep for units in arguments.feedforward]

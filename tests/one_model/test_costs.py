@@ -20,7 +20,7 @@ from heads.interop.to_ctranslate2 import CTRANSLATE2
 from heads.model.encoder import Encoder
 from heads.model.folder import load_folder
 from heads.one_model import costs as costs_module
-from heads.one_model.answered_text import STUDIED, AnsweredSplits, splits_for
+from heads.one_model.answered_text import AnsweredSplits, splits_for
 from heads.one_model.costs import Costs, refuse_uniform, weights_in
 from heads.one_model.request import PruningRequest
 from heads.one_model.surgery import Surgery
@@ -43,7 +43,7 @@ def texts(experiment: Experiment, tmp_path_factory: pytest.TempPathFactory) -> A
     export(saved_bundle(experiment.baseline), place / "model")
     bundle = saved_bundle(place / "model")
     splits = splits_for(bundle, LINES, 1000, lambda *_: None)
-    same = {STUDIED: splits["train"], "dev": splits["train"], "test": splits["test"]}
+    same = {"train": splits["train"], "dev": splits["train"], "test": splits["test"]}
     return AnsweredSplits(bundle, same, place / "texts", CPU, lambda _: None)
 
 

@@ -25,7 +25,7 @@ from heads.interop.original import OriginalFiles
 from heads.model.encoder import Encoder
 from heads.model.head_removal import prune
 from heads.one_model import costs as costs_module
-from heads.one_model.answered_text import AnsweredSplits, AnsweredText
+from heads.one_model.answered_text import FIRST_OF_DEV, AnsweredSplits, AnsweredText
 from heads.one_model.costs import Costs
 from heads.one_model.request import PruningRequest
 from heads.text.batches import TimedBatch, pad
@@ -89,7 +89,7 @@ def student(tmp_path: Path) -> Bundle:
 def costs_of(student: Bundle, form: str, place: Path) -> Costs:
     """Costs for a text of which the student has made-up answers: a random one says nothing."""
     texts = AnsweredSplits(student, {"dev": LINES}, place / "texts", CPU, lambda _: None)
-    texts.known["dev"] = AnsweredText(LINES, LINES)
+    texts.known[FIRST_OF_DEV] = AnsweredText(LINES, LINES)
     request = replace(PruningRequest("all", None, None, 1, "surgeon"), faster=1.2, format=form)
     return Costs(student, texts, request)
 

@@ -24,10 +24,10 @@ from heads.model.folder import load_folder
 from heads.model.head_removal import prune as prune_heads
 from heads.model.shape import ModelShape
 from heads.one_model import shrinking
-from heads.one_model.answered_text import AnsweredSplits, AnsweredText, splits_for, splits_of
+from heads.one_model.answered_text import FIRST_OF_DEV, AnsweredSplits, AnsweredText, splits_for, splits_of
 from heads.one_model.costs import Costs
 from heads.one_model.prune_report import heads_of_zeros, report_lines, units_of_zeros
-from heads.one_model.request import PruningRequest, request_of
+from heads.one_model.request import GATES, WAYS, PruningRequest, request_of
 from heads.one_model.shrinking import Loss, Shrinking, Shrunk
 from heads.one_model.working_folder import WorkingFolder
 from heads.translation.distilled import distinct
@@ -234,7 +234,7 @@ def shrinking_of(model: Path, tmp_path: Path, request: PruningRequest = TO_LOSS)
     """The pruning of a folder's model, on a text of three sentences that it need not answer."""
     bundle = saved_bundle(model)
     texts = AnsweredSplits(bundle, {}, tmp_path, torch.device("cpu"), lambda _: None)
-    texts.known |= {split: AnsweredText(LINES[:3], LINES[:3]) for split in ("dev", "test")}
+    texts.known |= {split: AnsweredText(LINES[:3], LINES[:3]) for split in (FIRST_OF_DEV, "test")}
     return Shrinking(bundle, texts, request, WorkingFolder(tmp_path / "work", {}), 1)
 
 
@@ -437,15 +437,18 @@ def test_a_model_that_says_nothing_ends_in_one_sentence(tmp_path: Path, capsys: 
     assert not (tmp_path / "small").exists()
 
 
-def test_the_control_is_scored_once_on_each_split(
-    experiment: Experiment, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+@pytest.mark.parametrize("by", WAYS)
+def test_the_control_is_scored_once_on_each_split_and_the_model_itself_never(
+    experiment: Experiment, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, by: str
 ) -> None:
+    """Where the model is its own control, its answers are known."""
     wanted = {
         "dev": ["a small dog barks here .", "the old cat sees a house ."],
         "test": ["a white house stands here ."],
     }
-    pruning = shrinking_of(experiment.baseline, tmp_path, PruningRequest("all", 5, None, 1, "surgeon"))
+    pruning = shrinking_of(experiment.baseline, tmp_path, PruningRequest("all", 5, None, 1, by))
     small, asked = deepcopy(pruning.whole.model), list[tuple[bool, str]]()
+    monkeypatch.setattr(shrinking, "load_model", lambda _: deepcopy(pruning.whole.model))
     monkeypatch.setattr(pruning.texts, "encoded", lambda split, _: split)
 
     def evaluated(model: Any, _device: Any, split: str, _search: Any) -> Any:
@@ -455,8 +458,11 @@ def test_the_control_is_scored_once_on_each_split(
 
     monkeypatch.setattr(shrinking, "evaluation_of", evaluated)
     found = [pruning.loss(replace(pruning.whole, model=small), split) for split in ("dev", "dev", "test")]
-    assert asked == [(False, "dev"), (True, "dev"), (True, "dev"), (False, "test"), (True, "test")]
+    own = [split for is_smaller, split in asked if is_smaller]
+    assert own == ["dev", "dev", "test"]
+    assert [split for is_smaller, split in asked if not is_smaller] == (["dev", "test"] if by == GATES else [])
     dev = sacrebleu.corpus_bleu(["a dog barks .", "the cat sees a house ."], [wanted["dev"]]).score
+    dev = dev if by == GATES else 100.0
     assert [loss.control for loss in found] == pytest.approx([dev, dev, 100.0], abs=0.01)
 
 
@@ -470,7 +476,7 @@ def test_what_is_lost_is_told_by_the_control(
     }
     pruning = shrinking_of(experiment.baseline, tmp_path, PruningRequest("all", 5, None, 1))
     small, control = deepcopy(pruning.whole.model), deepcopy(pruning.whole.model)
-    of = {id(small): said["small"], id(control): said["lam-0"], id(pruning.whole.model): wanted}
+    of = {id(small): said["small"], id(control): said["lam-0"]}
     monkeypatch.setattr(shrinking, "load_model", lambda folder: {"lam-0": control}[folder.name])
     monkeypatch.setattr(shrinking, "evaluation_of", lambda model, *_: (lambda _gates: of[id(model)], wanted, BLEU))
     found = pruning.loss(replace(pruning.whole, model=small), "test")

@@ -20,14 +20,14 @@ from heads.model.folder import load_folder
 from heads.model.shape import Place
 from heads.model.transformer import Transformer
 from heads.one_model import fine_tuning, shrinking
-from heads.one_model.answered_text import STUDIED, AnsweredSplits, AnsweredText, splits_for, splits_of
+from heads.one_model.answered_text import FIRST_OF_DEV, STUDIED, AnsweredSplits, AnsweredText, splits_for, splits_of
 from heads.one_model.costs import Costs
 from heads.one_model.request import PruningRequest, total_of_units
-from heads.one_model.surgery import Surgery, studied
+from heads.one_model.surgery import Surgery
 from heads.one_model.working_folder import WorkingFolder
 from heads.pruning.closed_form import doing_without, output_of, parts_at
 from heads.pruning.surgeon import refitted
-from heads.text.encoding import vocabulary_of
+from heads.text.encoding import tokens_of, vocabulary_of
 from heads.text.special_ids import BOS, EOS
 from heads.translation.beam_search import beam_search
 from heads.translation.distilled import distinct
@@ -85,7 +85,7 @@ def test_heads_go_without_any_training_and_what_is_told_is_what_was_lost(
     (shown,) = data_of(model.parent / "small.html")
     assert len(shown["models"]) == 2 and not shown["closing"]
     names = {path.relative_to(model.parent / ".small.unfinished").as_posix() for path in held if path.is_file()}
-    texts = {f"{split}.{what}" for split in (STUDIED, "dev", "test") for what in ANSWERED}
+    texts = {f"{split}.{what}" for split in (STUDIED, FIRST_OF_DEV, "test") for what in ANSWERED}
     files = {
         f"pruned/keep-{keep.removeprefix('encoder=')}/{name}"
         for name in ("model.safetensors", "model.json", "heads.tsv")
@@ -98,7 +98,7 @@ def surgery(model: Path, tmp_path: Path) -> Surgery:
     """The surgery of all heads, whose sentences to read and to compare losses on are the same."""
     cpu, bundle = torch.device("cpu"), saved_bundle(model)
     sentences = splits_for(bundle, LINES, 1000, never)["train"]
-    texts = AnsweredSplits(bundle, {STUDIED: sentences, "dev": sentences}, tmp_path / "texts", cpu, lambda _: None)
+    texts = AnsweredSplits(bundle, {"train": sentences, "dev": sentences}, tmp_path / "texts", cpu, lambda _: None)
     request = PruningRequest("all", 9, None, 1, "surgeon", units=None, faster=1.01)
     return Surgery(Costs(bundle, texts, request))
 
@@ -127,7 +127,7 @@ def test_the_model_that_is_written_has_the_heads_picked_and_output_maps_refitted
 
 def first_twelve(surgery: Surgery) -> list[tuple[list[int], list[int]]]:
     """The subwords of the first held-out sentences and of the model's answers."""
-    asked = surgery.texts["dev"].pairs(surgery.whole)
+    asked = surgery.texts[FIRST_OF_DEV].pairs(surgery.whole)
     return [(asked.source[number].tolist(), asked.target[number].tolist()) for number in asked.index[:12].tolist()]
 
 
@@ -207,20 +207,41 @@ def test_of_the_choices_by_whole_and_by_cut_down_layers_the_one_that_moves_answe
 
 def test_the_tokeniser_is_known_before_what_is_reported_on_is_answered(surgery: Surgery) -> None:
     """The text has no test split, which could not be read."""
-    surgery.texts.known["dev"] = AnsweredText(["A lion sleeps."], ["一只狮子在睡觉。"])
+    surgery.texts.known[FIRST_OF_DEV] = AnsweredText(["A lion sleeps."], ["一只狮子在睡觉。"])
     assert surgery.texts.tokeniser == "zh"
 
 
-def test_what_is_read_is_drawn_from_all_of_the_text_and_ends_at_the_limit(
-    surgery: Surgery, monkeypatch: pytest.MonkeyPatch
+def test_the_first_sentences_to_compare_sizes_on_are_answered_before_others_and_never_after_them(
+    model: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    lines = [str(number) for number in range(4000)]
-    drawn = studied(lines)
-    assert len({*drawn}) == 1500 and {*drawn} < {*lines}
-    assert 300 < sum(int(line) < 1000 for line in drawn) < 450
-    assert studied(lines[:9]) != lines[:9] and {*studied(lines[:9])} == {*lines[:9]}
+    monkeypatch.setattr("heads.one_model.answered_text.FIRST_SENTENCES", 20)
+    given = saved_bundle(model), {"dev": LINES[:30]}
+    cpu = torch.device("cpu")
+    before, after = (AnsweredSplits(*given, tmp_path / name, cpu, lambda _: None) for name in "ab")
+    first = before[FIRST_OF_DEV]
+    assert first.sentences == LINES[:20]
+    assert after["dev"].answers[:20] == first.answers
+    assert after[FIRST_OF_DEV] == first
+    assert not (tmp_path / "b/first_of_dev.answers.txt").exists()
+
+
+def test_what_is_read_is_drawn_from_all_of_the_text_and_ends_at_the_limit(surgery: Surgery) -> None:
+    texts, train = surgery.texts, surgery.texts.splits["train"]
+    drawn = texts.study(200).sentences
+    assert drawn == texts.splits[STUDIED] and {*drawn} < {*train} and drawn != train[: len(drawn)]
+    subwords = tokens_of(drawn, texts.model.source).lengths.sum()
+    assert 200 <= subwords < 230
+
+
+@pytest.mark.parametrize(("most", "an_input", "limit"), [(60, 1000, 60), (1000, 15, 15 * 7)])
+def test_as_many_subwords_are_read_as_the_widest_output_map_has_inputs_times_a_number(
+    surgery: Surgery, monkeypatch: pytest.MonkeyPatch, most: int, an_input: int, limit: int
+) -> None:
+    shape = surgery.model.shape
+    assert max(3 * shape.head_width, shape.feedforward) == 7
     read: list[int] = []
-    monkeypatch.setattr("heads.one_model.surgery.SUBWORDS", 30)
+    monkeypatch.setattr("heads.one_model.surgery.SUBWORDS", most)
+    monkeypatch.setattr("heads.one_model.surgery.SUBWORDS_AN_INPUT", an_input)
 
     def gram_matrices(_: Any, batches: Any, __: Any) -> dict[Any, Any]:
         read.extend(map(real, batches))
@@ -228,7 +249,7 @@ def test_what_is_read_is_drawn_from_all_of_the_text_and_ends_at_the_limit(
 
     monkeypatch.setattr("heads.one_model.surgery.gram_matrices", gram_matrices)
     assert surgery.surgeon
-    assert 30 <= sum(read) < 60
+    assert limit <= sum(read) < limit + 30
 
 
 def real(batch: Any) -> int:

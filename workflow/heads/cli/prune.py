@@ -21,14 +21,13 @@ from heads.cli._signature import OneOf, Written
 from heads.interop.export import FORMATS, refuse_quantization
 from heads.interop.export_encoder import export_any, refuse_format
 from heads.interop.opening import open_model
-from heads.one_model.answered_text import STUDIED, AnsweredSplits, fingerprint_of, splits_for
+from heads.one_model.answered_text import AnsweredSplits, fingerprint_of, splits_for
 from heads.one_model.costs import refuse_uniform, weights_in
 from heads.one_model.inspecting import shown_name
 from heads.one_model.prune_report import page_beside, pruned_page, report_lines
 from heads.one_model.request import GATES, MINUTES, SURGEON, UPDATES, WAYS, fitted, request_of
 from heads.one_model.shrinking import Shrinking
 from heads.one_model.smaller_vocabulary import refuse_vocabulary, with_smaller_vocabulary
-from heads.one_model.surgery import studied
 from heads.one_model.working_folder import WorkingFolder
 from heads.training.devices import pick
 from heads.translation.scoring import metric_named
@@ -115,7 +114,6 @@ def run(
     folder = WorkingFolder(output.with_name(f".{output.name}.unfinished"), asked)
     # Only once: what holds a GPU would wait for a second one.
     device = pick(machine.device, machine.threads)
-    splits[STUDIED] = studied(splits["train"])
     texts = AnsweredSplits(bundle.on(device), splits, folder.texts, device, report, tokenize, scored)
     whole = with_smaller_vocabulary(texts, folder, request)
     pruning = Shrinking(whole, texts, request, folder, machine.threads)

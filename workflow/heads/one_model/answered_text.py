@@ -8,6 +8,7 @@ from functools import cached_property
 from itertools import chain
 from pathlib import Path
 
+import numpy as np
 import torch
 
 from heads.analysis.masking import EncodedText, vectors
@@ -26,8 +27,11 @@ from heads.translation.distilled import distinct, write_distilled
 from heads.translation.stream import Report
 from heads.translation.text_scores import tokeniser_of
 
-STUDIED = "studied"
-"""The split of the sentences that are read in closed form; they are some of those to train on."""
+STUDIED, FIRST_OF_DEV = "studied", "first_of_dev"
+"""Sentences that are read in closed form, of those to train on; and those on which sizes are compared first, of dev."""
+PART_OF = {STUDIED: "train", FIRST_OF_DEV: "dev"}
+FIRST_SENTENCES = 100
+"""How many those of dev are."""
 MOST_HELD_OUT = 1000
 """The most sentences to hold out from training; otherwise it is a tenth."""
 LEAST = 50
@@ -64,7 +68,8 @@ class AnsweredSplits:
         metric: str = BLEU,
     ) -> None:
         """model: on the device. splits: sentences by name. tokeniser, metric: of text, as in `text_metric`."""
-        self.model, self.splits, self.folder, self.device, self.report = model, splits, folder, device, report
+        self.model, self.folder, self.device, self.report = model, folder, device, report
+        self.splits = {**splits, FIRST_OF_DEV: splits.get("dev", [])[:FIRST_SENTENCES]}
         self.asked_tokeniser, self.metric = tokeniser, metric
         self.known: dict[str, AnsweredText] = {}
         self.known_vectors: dict[str, Answers] = {}
@@ -82,7 +87,15 @@ class AnsweredSplits:
         """
         if self.model.shape.encoder_only:
             return self.asked_tokeniser
-        return tokeniser_of(self["dev"].answers, self.asked_tokeniser)
+        return tokeniser_of(self[FIRST_OF_DEV].answers, self.asked_tokeniser)
+
+    def study(self, subwords: int) -> AnsweredText:
+        """Sentences drawn from those to train on, with about so many source subwords together, and their answers."""
+        train = self.splits["train"]
+        drawn = [train[number] for number in np.random.default_rng(1).permutation(len(train))]
+        lengths = tokens_of(drawn, self.model.source).lengths
+        self.splits[STUDIED] = drawn[: 1 + int(np.searchsorted(np.cumsum(lengths), subwords))]
+        return self[STUDIED]
 
     def encoded(self, split: str, model: Bundle) -> EncodedText:
         """A split in a model's subwords, with what the model of the text gives for it as references."""
@@ -109,10 +122,11 @@ class AnsweredSplits:
         return {*chain.from_iterable(map(json.loads, read_lines(self._ids(split))))}
 
     def _answered(self, split: str) -> AnsweredText:
-        """A split with its answers, made unless an earlier attempt did; what is studied may be a part of train."""
+        """A split with its answers, made unless an earlier attempt did, for a part of it or for all."""
         sentences, answers = (self.folder / f"{split}.{side}.txt" for side in ("sentences", "answers"))
-        if split == STUDIED and (self.folder / "train.answers.txt").is_file():
-            known = dict(zip(self["train"].sentences, self["train"].answers, strict=True))
+        if split in PART_OF and (self.folder / f"{PART_OF[split]}.answers.txt").is_file():
+            whole = self[PART_OF[split]]
+            known = dict(zip(whole.sentences, whole.answers, strict=True))
             lines = [line for line in self.splits[split] if line in known]
             return AnsweredText(lines, [known[line] for line in lines])
         if not answers.is_file():

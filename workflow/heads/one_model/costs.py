@@ -23,7 +23,7 @@ from heads.model.folder import save_folder
 from heads.model.head_removal import prune
 from heads.model.shape import Place
 from heads.model.sublayers import CrossAttention, FeedForwardPart, SelfAttention, SubLayer
-from heads.one_model.answered_text import AnsweredSplits
+from heads.one_model.answered_text import FIRST_OF_DEV, AnsweredSplits
 from heads.one_model.request import PruningRequest
 from heads.pruning.closed_form import output_of, parts_at
 from heads.text.batches import TimedBatch
@@ -226,7 +226,7 @@ class Costs:
         return found
 
     def translating(self, model: Bundle, batches: Sequence[TimedBatch], folder: Path) -> Callable[[], object]:
-        """A function that lets a model answer some sentences of the dev split."""
+        """A function that lets a model answer some of the sentences on which sizes are compared."""
         if self.engine is None:
             return partial(translate_all, model.model, batches, SPEED)
         folder.mkdir()
@@ -235,8 +235,8 @@ class Costs:
         return self.engine.translating(written, batches, folder)
 
     def batches(self, size: int, model: Bundle) -> list[TimedBatch]:
-        """Some sentences of the dev split, so many at once, and how long a model's translations of them are."""
-        source = tokens_of(self.texts["dev"].sentences, model.source)
+        """Some of these sentences, so many at once, and how long a model's translations of them are."""
+        source = tokens_of(self.texts[FIRST_OF_DEV].sentences, model.source)
         most = min(MANY if size == self.batch_sizes[-1] else FEW, len(source))
         settings = SPEED.model_copy(update={"sentences": most})
         return source_batches(source, model.model, settings, min(most, size), self.device)

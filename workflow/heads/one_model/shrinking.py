@@ -17,12 +17,11 @@ import torch
 from heads.analysis.ablation import Translate
 from heads.analysis.masking import evaluation_of
 from heads.analysis.masking_curve import compared
-from heads.analysis.metrics import BLEU, COSINE, Answers, Found, Metric
+from heads.analysis.metrics import BLEU, Answers, Found, Metric
 from heads.base.files import UserError
 from heads.base.names import SCOPES
 from heads.base.provenance import made_by
 from heads.base.targets import CONTROL, Target
-from heads.config.analyses import AblationSettings
 from heads.config.trainings import GatesSettings, TrainingSettings
 from heads.interop.bundle import Bundle
 from heads.interop.export import names_of
@@ -30,11 +29,11 @@ from heads.model.encoder import Encoder
 from heads.model.folder import GATES_LOG, HEADS, WEIGHTS, load_model, model_of
 from heads.model.shape import ModelShape, facts_of
 from heads.one_model.answered_text import AnsweredSplits
-from heads.one_model.answering import GREEDY, UNITS
+from heads.one_model.answering import UNITS
 from heads.one_model.costs import Costs
 from heads.one_model.fine_tuning import fine_tune
 from heads.one_model.request import GATES, SURGEON, PruningRequest
-from heads.one_model.surgery import Surgery
+from heads.one_model.surgery import SEARCH, Surgery
 from heads.one_model.working_folder import WorkingFolder
 from heads.pruning.removal import remove_closed
 from heads.training.devices import label_of, pick
@@ -53,7 +52,6 @@ TRAINING = TrainingSettings(
     dev_bleu_sentences=0,
 )
 DRAWS = 1000
-SEARCH = AblationSettings(sentences=0, beam=1, length_penalty=0.0, batch_tokens=GREEDY.batch_tokens)
 
 
 @dataclass(frozen=True)
@@ -193,15 +191,14 @@ class Shrinking:
 
     def loss(self, smaller: Bundle, split: str) -> Loss:
         """The loss of a pruned model against the control, on a held-out split."""
+        answer, wanted, metric = self.evaluation(smaller, split)
         if split not in self.control_scores:
-            control = self.texts.model
+            known = wanted  # the model's own answers, which it would give once more
             if self.needs_control:
                 control = replace(self.whole, model=load_model(self.folder.with_gates(CONTROL)).to(self.device))
-            answer, wanted, metric = self.evaluation(control, split)
-            # The vectors that a sentence encoder is compared with are the control's own.
-            self.control_scores[split] = metric.drawn(wanted if metric is COSINE else answer(None), wanted, DRAWS)
+                known = self.evaluation(control, split)[0](None)
+            self.control_scores[split] = metric.drawn(known, wanted, DRAWS)
         unpruned = self.control_scores[split]
-        answer, wanted, metric = self.evaluation(smaller, split)
         pruned = metric.drawn(answer(None), wanted, DRAWS)
         change = compared(pruned, unpruned)
         kept = heads_in(smaller, self.request)

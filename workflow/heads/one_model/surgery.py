@@ -1,41 +1,36 @@
 """Prune one model in closed form on its own outputs for a text: heads go, and output maps are refitted, in one pass."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
 
-import numpy as np
-
 from heads.analysis.masking import evaluation_of
-from heads.analysis.metrics import Metric
 from heads.analysis.speed import MEGABYTE
 from heads.base.files import UserError
 from heads.base.names import ATTENTIONS, FEEDFORWARDS
 from heads.base.provenance import made_by
 from heads.config.analyses import AblationSettings
-from heads.interop.bundle import Bundle
 from heads.model.encoder import Encoder
 from heads.model.folder import HEADS, WEIGHTS, save_folder
 from heads.model.head_removal import write_heads
 from heads.model.shape import Place
-from heads.one_model.answered_text import STUDIED
+from heads.one_model.answered_text import FIRST_OF_DEV
 from heads.one_model.answering import GREEDY, UNITS
 from heads.one_model.costs import Costs
 from heads.one_model.measuring import UNTRAINED
 from heads.one_model.request import PruningRequest, step_of, total_of_units
 from heads.one_model.timed_models import NEAR, Timed, fast_enough, next_to_time
-from heads.pruning.closed_form import BATCH_TOKENS, Surgeon, gram_matrices, output_maps, rungs_of, without
+from heads.pruning.closed_form import BATCH_TOKENS, Surgeon, gram_matrices, output_maps, output_of, rungs_of, without
 from heads.pruning.ladders import COMPARED, HeldOut, ladders_below, ladders_of
 from heads.pruning.rungs import Ladder, Limits, interpolated, picked
 
-SENTENCES, SUBWORDS = 1500, 30_000
-"""The most sentences on which output maps are refitted, and about how many source subwords of them are read."""
-ASKED_SENTENCES, SCORED_SENTENCES = 50, 100
-"""The most held-out sentences on which answers are compared, and on which the sizes shown are scored."""
+SUBWORDS_AN_INPUT, SUBWORDS = 24, 30_000
+"""About how many source subwords are read for each input of the widest output map that is refitted; and at most."""
+ASKED_SENTENCES = 50
+"""The most held-out sentences on which the answers of cut down layers are compared."""
 SHOWN = (0.875, 0.75, 0.625, 0.5)
 """Shares of heads and units for which it is shown what they cost."""
-SEARCH = AblationSettings(sentences=SCORED_SENTENCES, beam=1, length_penalty=0.0, batch_tokens=GREEDY.batch_tokens)
+SEARCH = AblationSettings(sentences=0, beam=1, length_penalty=0.0, batch_tokens=GREEDY.batch_tokens)
 TIMED = 4
 """How many models are timed at most, until one is as fast as asked for."""
 
@@ -238,32 +233,31 @@ class Surgery:
         return [max(ladder) for place, ladder in self.rungs.items() if place[0] in kinds]
 
     def lost(self, models: Mapping[str, Encoder]) -> dict[str, str]:
-        """What each model loses on some sentences of the dev split, in words."""
-        (whole, metric), found = self.scored(self.costs.original), dict[str, str]()
+        """What each model loses on the sentences on which sizes are compared, in words."""
+        found = dict[str, str]()
         for name, model in models.items():
-            score, _ = self.scored(replace(self.whole, model=model))
+            text = self.texts.encoded(FIRST_OF_DEV, self.whole)
+            answer, wanted, metric = evaluation_of(model, self.device, text, SEARCH)
+            # The whole model would give the answers that are wanted once more.
+            whole, score = (metric.drawn(answers, wanted, 1)[0] for answers in (wanted, answer(None)))
             found[name] = f"{score - whole:+.1f} {UNITS[metric.name]}"
         return found
-
-    def scored(self, model: Bundle) -> tuple[float, Metric]:
-        """The score of a model on some sentences of the dev split."""
-        answer, wanted, metric = evaluation_of(model.model, self.device, self.texts.encoded("dev", model), SEARCH)
-        return metric.drawn(answer(None), wanted, 1)[0], metric
 
     @cached_property
     def surgeon(self) -> Surgeon:
         """The surgeon, once it has read the text."""
         self.report("reading the text once for the outputs of all heads and units")
-        pairs = self.texts[STUDIED].pairs(self.whole)
-        batches = (batch.to(self.device) for _, batch in pairs.first(SUBWORDS).in_order(BATCH_TOKENS))
+        inputs = max(output_of(part)[0].in_features for part in self.costs.parts.values())
+        pairs = self.texts.study(min(SUBWORDS, SUBWORDS_AN_INPUT * inputs)).pairs(self.whole)
+        batches = (batch.to(self.device) for _, batch in pairs.in_order(BATCH_TOKENS))
         return Surgeon(self.model, output_maps(self.model, gram_matrices(self.model, batches, self.costs.kinds)))
 
     @cached_property
     def held_out(self) -> HeldOut:
         """The sentences on which answers are compared."""
-        pairs = self.texts["dev"].pairs(self.whole)
-        asked = [batch.to(self.device) for _, batch in pairs.only(pairs.index[:ASKED_SENTENCES]).in_order(COMPARED)]
-        return HeldOut(self.model, asked)
+        pairs = self.texts[FIRST_OF_DEV].pairs(self.whole)
+        asked = pairs.only(pairs.index[:ASKED_SENTENCES]).in_order(COMPARED)
+        return HeldOut(self.model, [batch.to(self.device) for _, batch in asked])
 
     @cached_property
     def ladders(self) -> dict[Place, Ladder]:
@@ -271,9 +265,3 @@ class Surgery:
         surgeon = self.surgeon
         self.report("comparing what each layer loses with fewer of them")
         return ladders_of(surgeon, self.held_out, rungs_of)
-
-
-def studied(sentences: Sequence[str]) -> list[str]:
-    """Sentences drawn from a text for the surgeon to read."""
-    drawn = np.random.default_rng(1).permutation(len(sentences))[:SENTENCES]
-    return [sentences[number] for number in drawn]
