@@ -70,7 +70,8 @@ def solved(problem: Any) -> bool:
     """Solve an integer programme of PuLP exactly, by CBC; False if nothing meets its limits."""
     import pulp
 
-    problem.solve(pulp.PULP_CBC_CMD(msg=False, gapRel=0, gapAbs=0, threads=1))
+    # Without `threads` it has no thread of its own: with one, it waits for ten seconds in three of a thousand calls.
+    problem.solve(pulp.PULP_CBC_CMD(msg=False, gapRel=0, gapAbs=0))
     found: bool = problem.status == pulp.LpStatusOptimal
     return found
 
