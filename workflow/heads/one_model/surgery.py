@@ -24,13 +24,17 @@ from heads.pruning.closed_form import BATCH_TOKENS, Surgeon, gram_matrices, outp
 from heads.pruning.ladders import COMPARED, HeldOut, ladders_below, ladders_of
 from heads.pruning.rungs import Ladder, Limits, interpolated, picked
 
-SUBWORDS_AN_INPUT, SUBWORDS = 24, 30_000
+SUBWORDS_AN_INPUT, SUBWORDS = 20, 30_000
 """About how many source subwords are read for each input of the widest output map that is refitted; and at most."""
-ASKED_SENTENCES = 50
-"""The most held-out sentences on which the answers of cut down layers are compared."""
+ASKED_SENTENCES, SCORED_SENTENCES = 50, 50
+"""The most held-out sentences on which cut down layers are compared, and on which the sizes shown are scored.
+
+They are the last and the first of the same few, so that sizes are scored on others if there are enough.
+"""
 SHOWN = (0.875, 0.75, 0.625, 0.5)
 """Shares of heads and units for which it is shown what they cost."""
 SEARCH = AblationSettings(sentences=0, beam=1, length_penalty=0.0, batch_tokens=GREEDY.batch_tokens)
+BRIEFLY = SEARCH.model_copy(update={"sentences": SCORED_SENTENCES})
 TIMED = 4
 """How many models are timed at most, until one is as fast as asked for."""
 
@@ -237,7 +241,7 @@ class Surgery:
         found = dict[str, str]()
         for name, model in models.items():
             text = self.texts.encoded(FIRST_OF_DEV, self.whole)
-            answer, wanted, metric = evaluation_of(model, self.device, text, SEARCH)
+            answer, wanted, metric = evaluation_of(model, self.device, text, BRIEFLY)
             # The whole model would give the answers that are wanted once more.
             whole, score = (metric.drawn(answers, wanted, 1)[0] for answers in (wanted, answer(None)))
             found[name] = f"{score - whole:+.1f} {UNITS[metric.name]}"
@@ -256,7 +260,7 @@ class Surgery:
     def held_out(self) -> HeldOut:
         """The sentences on which answers are compared."""
         pairs = self.texts[FIRST_OF_DEV].pairs(self.whole)
-        asked = pairs.only(pairs.index[:ASKED_SENTENCES]).in_order(COMPARED)
+        asked = pairs.only(pairs.index[-ASKED_SENTENCES:]).in_order(COMPARED)
         return HeldOut(self.model, [batch.to(self.device) for _, batch in asked])
 
     @cached_property
