@@ -57,7 +57,13 @@ def test_heads_go_without_any_training_and_what_is_told_is_what_was_lost(
     for name in ("train_one", "fine_tune"):
         monkeypatch.setattr(shrinking, name, never)
     read, held, load_tensors = list[Path](), list[Path](), model_folder.load_tensors
-    monkeypatch.setattr(WorkingFolder, "remove", lambda folder: held.extend(folder.folder.rglob("*")))
+    finish = WorkingFolder.finish
+
+    def finished(folder: WorkingFolder, out: Path) -> None:
+        held.extend(path for path in folder.folder.rglob("*") if path.is_file() and folder.exported not in path.parents)
+        finish(folder, out)
+
+    monkeypatch.setattr(WorkingFolder, "finish", finished)
 
     def noted(path: Path) -> Any:
         read.append(path)
@@ -84,7 +90,7 @@ def test_heads_go_without_any_training_and_what_is_told_is_what_was_lost(
     assert float(told[2]) == pytest.approx(own - 100, abs=0.06)
     (shown,) = data_of(model.parent / "small.html")
     assert len(shown["models"]) == 2 and not shown["closing"]
-    names = {path.relative_to(model.parent / ".small.unfinished").as_posix() for path in held if path.is_file()}
+    names = {path.relative_to(model.parent / ".small.unfinished").as_posix() for path in held}
     texts = {f"{split}.{what}" for split in (STUDIED, FIRST_OF_DEV, "test") for what in ANSWERED}
     files = {
         f"pruned/keep-{keep.removeprefix('encoder=')}/{name}"
@@ -123,6 +129,26 @@ def test_the_model_that_is_written_has_the_heads_picked_and_output_maps_refitted
         assert numbers == surgery.surgeon.kept((kind, layer), picked_numbers[kind, layer])
         output, _ = output_of(parts[kind, layer])
         torch.testing.assert_close(output.weight.T.double(), refitted(what, numbers), rtol=1e-5, atol=1e-6)
+
+
+def test_what_came_out_is_told_before_the_page_and_a_stop_on_the_way_leaves_nothing_half_written(
+    model: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small, asked = model.parent / "small", ["prune", str(model), str(model.parent / "text.en"), "--keep", "encoder=3"]
+
+    def stopped(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr("heads.cli.prune.pruned_page", stopped)
+        assert main([*asked, "--minutes", "0", "-o", str(small)]) == 130
+    assert "1 sentence at once, in PyTorch: " in capsys.readouterr().err
+    assert not small.exists() and not model.parent.joinpath("small.html").exists()
+    monkeypatch.setattr("heads.cli.prune.pruned_page", lambda *_: "page")
+    assert main([*asked, "--minutes", "0", "-o", str(small)]) == 0
+    assert capsys.readouterr().err.endswith(f"The model is in {small}, and its page in {small}.html.\n")
+    assert len(load_folder(small).shape.heads(["enc_self"])) == 3
+    assert not (model.parent / ".small.unfinished").exists()
 
 
 def last_twelve(surgery: Surgery) -> list[tuple[list[int], list[int]]]:

@@ -118,9 +118,11 @@ def run(
     whole = with_smaller_vocabulary(texts, folder, request)
     pruning = Shrinking(whole, texts, request, folder, machine.threads)
     shrunk = pruning.shrunk()
-    shown = pruned_page(pruning, shrunk.tried, shown_name(model))
-    export_any(shrunk.model.on("cpu"), output, request.format, **request.options)
-    write_text(page_beside(output), shown)
-    for line in report_lines(pruning, shrunk, weights_in(output)):
+    export_any(shrunk.model.on("cpu"), folder.exported, request.format, **request.options)
+    for line in report_lines(pruning, shrunk, weights_in(folder.exported)):
         report(line)
-    folder.remove()
+    # After what came out, as it takes minutes.
+    shown = pruned_page(pruning, shrunk.tried, shown_name(model))
+    folder.finish(output)
+    write_text(page_beside(output), shown)
+    report(f"The model is in {output}, and its page in {page_beside(output)}.")

@@ -20,6 +20,9 @@ class WorkingFolder:
         self.texts = folder / "texts"
         self.smaller_vocabulary = folder / "smaller_vocabulary"
         self.fine_tuned = folder / "fine_tuned"
+        self.exported = folder / "exported"
+        """The model in the format that was asked for; each attempt writes it anew."""
+        shutil.rmtree(self.exported, ignore_errors=True)
         wanted, path = json.loads(json.dumps(request)), folder / REQUEST
         if folder.is_dir() and any(folder.iterdir()) and not (path.is_file() and read_json(path) == wanted):
             raise UserError(
@@ -42,6 +45,7 @@ class WorkingFolder:
         """Whether a model was pruned before this attempt."""
         return (self.folder / "pruned").is_dir()
 
-    def remove(self) -> None:
-        """Delete the folder when all is done."""
+    def finish(self, out: Path) -> None:
+        """Put the exported model where it belongs, and delete the folder with all else."""
+        self.exported.rename(out)
         shutil.rmtree(self.folder)
