@@ -22,7 +22,7 @@ from heads.model.shape import Place
 from heads.one_model.answered_text import STUDIED, AnsweredSplits
 from heads.one_model.costs import Costs
 from heads.one_model.request import PruningRequest
-from heads.one_model.surgery import Surgery
+from heads.one_model.surgery import Surgery, in_steps
 from heads.pruning.closed_form import (
     BATCH_TOKENS,
     Surgeon,
@@ -60,7 +60,7 @@ def in_rounds(surgery: Surgery, batches: Sequence[Batch], rounds: int, statistic
             model = without(surgeon.model, surgeon.maps, kept)
             surgeon = Surgeon(model, output_maps(model, gram_matrices(model, batches, surgery.costs.kinds)))
         if number > 1:
-            losses = surgery.in_steps(ladders_below(surgeon, surgery.held_out, rungs_of, left))
+            losses = in_steps(surgeon, ladders_below(surgeon, surgery.held_out, rungs_of, left))
         found = picked(losses, limits_of(surgery, number / rounds))
         assert found is not None
         kept = {place: surgeon.kept(place, left) for place, left in found.items()}

@@ -139,7 +139,7 @@ class Surgery:
             numbers = picked(self.rungs, half, self.together)
             assert numbers is not None, "all that was asked for can be had"
             self.report("comparing it once more without half of what is to go")
-            self.halfway = self.in_steps(ladders_below(self.surgeon, self.held_out, rungs_of, numbers))
+            self.halfway = in_steps(self.surgeon, ladders_below(self.surgeon, self.held_out, rungs_of, numbers))
         return self.halfway
 
     def divergence(self, numbers: Mapping[Place, int]) -> float:
@@ -193,15 +193,7 @@ class Surgery:
     @cached_property
     def rungs(self) -> dict[Place, Ladder]:
         """What each layer loses with any number of heads, or of units in steps."""
-        return self.in_steps(self.ladders)
-
-    def in_steps(self, ladders: Mapping[Place, Ladder]) -> dict[Place, Ladder]:
-        """The same from what was measured."""
-        found = dict[Place, Ladder]()
-        for place, ladder in ladders.items():
-            step = step_of(self.surgeon.maps[place].groups) if place[0] in FEEDFORWARDS else 1
-            found[place] = interpolated(ladder, step, partial(self.surgeon.error, place))
-        return found
+        return in_steps(self.surgeon, self.ladders)
 
     @cached_property
     def together(self) -> list[list[Place]]:
@@ -269,3 +261,12 @@ class Surgery:
         surgeon = self.surgeon
         self.report("comparing what each layer loses with fewer of them")
         return ladders_of(surgeon, self.held_out, rungs_of)
+
+
+def in_steps(surgeon: Surgeon, ladders: Mapping[Place, Ladder]) -> dict[Place, Ladder]:
+    """What each layer loses with any number of heads, or of units in steps, from a few numbers that were measured."""
+    found = dict[Place, Ladder]()
+    for place, ladder in ladders.items():
+        step = step_of(surgeon.maps[place].groups) if place[0] in FEEDFORWARDS else 1
+        found[place] = interpolated(ladder, step, partial(surgeon.error, place))
+    return found
