@@ -6,6 +6,7 @@ import pytest
 import standin
 import torch
 
+from heads.model.encoder import to_attention
 from heads.training import cross_entropy
 from killed_trainings import assert_same
 from slow_ones import slow_but
@@ -29,6 +30,13 @@ def test_no_kind_of_update_waits_for_the_device(
     assert len(training.losses.unread) == 4
     losses = training.losses.read()
     assert len({*losses}) == 4 and all(0 < loss < 9 for loss in losses)
+
+
+def test_a_padded_batch_is_not_asked_what_is_padded(gpu: torch.device) -> None:
+    whole = torch.ones(2, 3, dtype=torch.bool, device=gpu)
+    with standin.never_waiting():
+        mask = to_attention(whole)
+    assert mask is not None and mask.shape == (2, 1, 1, 3)
 
 
 @pytest.mark.parametrize("target", slow_but(["lam-0.3"], ["lam-0.3", "dsp-7"]))
