@@ -11,7 +11,6 @@ What stays is written to OUT/heads-6-units-1536-int8 and so on. Nothing is train
 import argparse
 import tempfile
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 import torch
@@ -24,23 +23,13 @@ from heads.interop.fewer_subwords import Ids, staying_in, write_with_fewer
 from heads.interop.opening import open_model
 from heads.model.shape import Place
 from heads.one_model.answered_text import AnsweredText
-from heads.one_model.request import step_of, total_of_units
+from heads.one_model.request import total_of_units
+from heads.one_model.surgery import in_steps
 from heads.pruning.closed_form import BATCH_TOKENS, Surgeon, gram_matrices, output_maps, rungs_of, without
-from heads.pruning.ladders import COMPARED, HeldOut
-from heads.pruning.rungs import Ladder, Limits, interpolated, picked
+from heads.pruning.ladders import COMPARED, HeldOut, ladders_of
+from heads.pruning.rungs import Ladder, Limits, picked
 
 DECODER = ("dec_self", "dec_enc")
-
-
-def ladders(surgeon: Surgeon, held_out: HeldOut) -> dict[Place, Ladder]:
-    """What the model loses by the number of units in each layer alone."""
-    found = dict[Place, Ladder]()
-    for place, what in surgeon.maps.items():
-        if place[0] in FEEDFORWARDS:
-            measured = surgeon.ladder(place, rungs_of(what), partial(held_out.divergence, place))
-            whole = {**measured, what.groups: 0.0}
-            found[place] = interpolated(whole, step_of(what.groups), partial(surgeon.error, place))
-    return found
 
 
 def units_of(losses: dict[Place, Ladder], average: int) -> dict[Place, int]:
@@ -82,7 +71,8 @@ def main() -> None:
     studied = (batch for _, batch in pairs.first(arguments.subwords).in_order(BATCH_TOKENS))
     grams = gram_matrices(whole.model, studied, (*DECODER, *FEEDFORWARDS))
     surgeon = Surgeon(whole.model, output_maps(whole.model, grams))
-    losses = ladders(surgeon, HeldOut(whole.model, asked))
+    units = Surgeon(whole.model, {place: what for place, what in surgeon.maps.items() if place[0] in FEEDFORWARDS})
+    losses = in_steps(units, ladders_of(units, HeldOut(whole.model, asked), rungs_of))
     used = [{*tokens.ids.tolist()} for tokens in text.tokens(whole)]
     everything = [*range(whole.shape.source_subwords)]
     for size in arguments.sizes:

@@ -19,7 +19,7 @@ from heads.analysis.masking import EncodedText
 from heads.base.names import ATTENTIONS, FEEDFORWARDS
 from heads.model.encoder import Encoder
 from heads.model.shape import Place
-from heads.one_model.answered_text import STUDIED, AnsweredSplits
+from heads.one_model.answered_text import AnsweredSplits
 from heads.one_model.costs import Costs
 from heads.one_model.request import PruningRequest
 from heads.one_model.surgery import Surgery, in_steps
@@ -75,8 +75,7 @@ def rows(texts: AnsweredSplits, requests: Sequence[PruningRequest], text: Encode
         costs = Costs(texts.model, texts, request)
         surgery = surgeries.setdefault(costs.kinds, Surgery(costs))
         surgery.costs.request = request  # of the same kinds, so that its ladders serve
-        assert surgery.ladders, "it has read what it studies"
-        batches = [batch for _, batch in texts[STUDIED].pairs(texts.model).in_order(BATCH_TOKENS)]
+        batches = [batch for _, batch in surgery.studied.pairs(texts.model).in_order(BATCH_TOKENS)]
         for rounds, statistics in WAYS:
             small = in_rounds(surgery, batches, rounds, statistics)
             on = (surgery.held_out, others)

@@ -23,7 +23,7 @@ from heads.base.names import ATTENTIONS, SCOPES
 from heads.interop.opening import open_model
 from heads.model.encoder import Encoder
 from heads.model.sublayers import Gates
-from heads.one_model.answered_text import STUDIED, AnsweredSplits, splits_for
+from heads.one_model.answered_text import AnsweredSplits, splits_for
 from heads.one_model.costs import Costs
 from heads.one_model.request import PruningRequest, fitted, request_of
 from heads.one_model.surgery import SEARCH, Surgery
@@ -56,7 +56,7 @@ def rows(texts: AnsweredSplits, requests: list[PruningRequest], text: EncodedTex
         small = surgery.as_fast_as_asked(request.keep or 0)
         yield "surgeon", *size_of(small), *scored(small, text)
         if request.keep is not None and request.units is None:
-            batches = (batch for _, batch in texts[STUDIED].pairs(texts.model).in_order(1024))
+            batches = (batch for _, batch in surgery.studied.pairs(texts.model).in_order(1024))
             measured = importance_rows(surgery.model, batches, label_smoothing=0.0)
             importance = {
                 (str(row["attention"]), int(row["layer"]), int(row["head"])): float(row["importance"])

@@ -433,7 +433,7 @@ def test_a_model_that_says_nothing_ends_in_one_sentence(tmp_path: Path, capsys: 
     words = ["prune", str(tmp_path / "student"), str(tmp_path / "text.en"), "-o", str(tmp_path / "small")]
     assert main([*words, "--feedforward", "50%", "--minutes", "0"]) == 1
     *_, last = capsys.readouterr().err.splitlines()
-    assert last.startswith("error: The model translates all of the ") and " sentences of studied to nothing: " in last
+    assert last.startswith("error: The model translates all of the ") and " sentences of train to nothing: " in last
     assert not (tmp_path / "small").exists()
 
 

@@ -20,7 +20,7 @@ from heads.model.folder import load_folder
 from heads.model.shape import Place
 from heads.model.transformer import Transformer
 from heads.one_model import fine_tuning, shrinking
-from heads.one_model.answered_text import FIRST_OF_DEV, STUDIED, AnsweredSplits, AnsweredText, splits_for, splits_of
+from heads.one_model.answered_text import FIRST_OF_DEV, AnsweredSplits, AnsweredText, splits_for, splits_of
 from heads.one_model.costs import Costs
 from heads.one_model.request import PruningRequest, total_of_units
 from heads.one_model.surgery import Surgery
@@ -91,7 +91,7 @@ def test_heads_go_without_any_training_and_what_is_told_is_what_was_lost(
     (shown,) = data_of(model.parent / "small.html")
     assert len(shown["models"]) == 2 and not shown["closing"]
     names = {path.relative_to(model.parent / ".small.unfinished").as_posix() for path in held}
-    texts = {f"{split}.{what}" for split in (STUDIED, FIRST_OF_DEV, "test") for what in ANSWERED}
+    texts = {f"{split}.{what}" for split in (f"studied-{20 * 6}", FIRST_OF_DEV, "test") for what in ANSWERED}
     files = {
         f"pruned/keep-{keep.removeprefix('encoder=')}/{name}"
         for name in ("model.safetensors", "model.json", "heads.tsv")
@@ -254,7 +254,8 @@ def test_the_first_sentences_to_compare_sizes_on_are_answered_before_others_and_
 def test_what_is_read_is_drawn_from_all_of_the_text_and_ends_at_the_limit(surgery: Surgery) -> None:
     texts, train = surgery.texts, surgery.texts.splits["train"]
     drawn = texts.study(200).sentences
-    assert drawn == texts.splits[STUDIED] and {*drawn} < {*train} and drawn != train[: len(drawn)]
+    assert {*drawn} < {*train} and drawn != train[: len(drawn)]
+    assert texts.study(400).sentences[: len(drawn)] == drawn != texts.study(400).sentences, "as much as is asked for"
     subwords = tokens_of(drawn, texts.model.source).lengths.sum()
     assert 200 <= subwords < 230
 
@@ -286,7 +287,9 @@ def real(batch: Any) -> int:
 def test_a_folder_left_by_gates_is_not_gone_on_with(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
     asked = ["prune", str(model), str(model.parent / "text.en"), "-o", str(model.parent / "small"), "--keep", "9"]
     WorkingFolder(model.parent / ".small.unfinished", {"model": str(model), "text": "t", "updates": 400})
+    (model.parent / ".small.unfinished/exported").mkdir()
     assert main(asked) == 1
+    assert (model.parent / ".small.unfinished/exported").is_dir(), "nothing of another pruning is deleted"
     assert "was left by a pruning of another model, text, language or size, by" in capsys.readouterr().err
 
 

@@ -8,7 +8,6 @@ from functools import cached_property
 from itertools import chain
 from pathlib import Path
 
-import numpy as np
 import torch
 
 from heads.analysis.masking import EncodedText, vectors
@@ -29,7 +28,6 @@ from heads.translation.text_scores import tokeniser_of
 
 STUDIED, FIRST_OF_DEV = "studied", "first_of_dev"
 """Sentences that are read in closed form, of those to train on; and those on which sizes are compared first, of dev."""
-PART_OF = {STUDIED: "train", FIRST_OF_DEV: "dev"}
 FIRST_SENTENCES = 100
 """How many those of dev are."""
 MOST_HELD_OUT = 1000
@@ -70,6 +68,8 @@ class AnsweredSplits:
         """model: on the device. splits: sentences by name. tokeniser, metric: of text, as in `text_metric`."""
         self.model, self.folder, self.device, self.report = model, folder, device, report
         self.splits = {**splits, FIRST_OF_DEV: splits.get("dev", [])[:FIRST_SENTENCES]}
+        self.part_of = {FIRST_OF_DEV: "dev"}
+        """The split of which another one is a part."""
         self.asked_tokeniser, self.metric = tokeniser, metric
         self.known: dict[str, AnsweredText] = {}
         self.known_vectors: dict[str, Answers] = {}
@@ -91,11 +91,11 @@ class AnsweredSplits:
 
     def study(self, subwords: int) -> AnsweredText:
         """Sentences drawn from those to train on, with about so many source subwords together, and their answers."""
-        train = self.splits["train"]
-        drawn = [train[number] for number in np.random.default_rng(1).permutation(len(train))]
-        lengths = tokens_of(drawn, self.model.source).lengths
-        self.splits[STUDIED] = drawn[: 1 + int(np.searchsorted(np.cumsum(lengths), subwords))]
-        return self[STUDIED]
+        name, train = f"{STUDIED}-{subwords}", self.splits["train"]
+        tokens = tokens_of(train, self.model.source)
+        self.splits[name] = [train[number] for number in measured_pairs(tokens, tokens).drawn(subwords).index]
+        self.part_of[name] = "train"
+        return self[name]
 
     def encoded(self, split: str, model: Bundle) -> EncodedText:
         """A split in a model's subwords, with what the model of the text gives for it as references."""
@@ -124,8 +124,8 @@ class AnsweredSplits:
     def _answered(self, split: str) -> AnsweredText:
         """A split with its answers, made unless an earlier attempt did, for a part of it or for all."""
         sentences, answers = (self.folder / f"{split}.{side}.txt" for side in ("sentences", "answers"))
-        if split in PART_OF and (self.folder / f"{PART_OF[split]}.answers.txt").is_file():
-            whole = self[PART_OF[split]]
+        if split in self.part_of and (self.folder / f"{self.part_of[split]}.answers.txt").is_file():
+            whole = self[self.part_of[split]]
             known = dict(zip(whole.sentences, whole.answers, strict=True))
             lines = [line for line in self.splits[split] if line in known]
             return AnsweredText(lines, [known[line] for line in lines])
@@ -138,7 +138,8 @@ class AnsweredSplits:
         text = AnsweredText(read_lines(sentences), read_lines(answers))
         if not text.sentences:
             raise UserError(
-                f"The model translates all of the {len(self.splits[split])} sentences of {split} to nothing: delete "
+                f"The model translates all of the {len(self.splits[split])} sentences of "
+                f"{self.part_of.get(split, split)} to nothing: delete "
                 f"{self.folder.parent}, and give text in its source language, with --prefix or languages if needed."
             )
         return text

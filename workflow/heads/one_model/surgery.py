@@ -14,7 +14,7 @@ from heads.model.encoder import Encoder
 from heads.model.folder import HEADS, WEIGHTS, save_folder
 from heads.model.head_removal import write_heads
 from heads.model.shape import Place
-from heads.one_model.answered_text import FIRST_OF_DEV
+from heads.one_model.answered_text import FIRST_OF_DEV, FIRST_SENTENCES, AnsweredText
 from heads.one_model.answering import GREEDY, UNITS
 from heads.one_model.costs import Costs
 from heads.one_model.measuring import UNTRAINED
@@ -26,7 +26,7 @@ from heads.pruning.rungs import Ladder, Limits, interpolated, picked
 
 SUBWORDS_AN_INPUT, SUBWORDS = 20, 30_000
 """About how many source subwords are read for each input of the widest output map that is refitted; and at most."""
-ASKED_SENTENCES, SCORED_SENTENCES = 50, 50
+ASKED_SENTENCES = SCORED_SENTENCES = FIRST_SENTENCES // 2
 """The most held-out sentences on which cut down layers are compared, and on which the sizes shown are scored.
 
 They are the last and the first of the same few, so that sizes are scored on others if there are enough.
@@ -230,9 +230,8 @@ class Surgery:
 
     def lost(self, models: Mapping[str, Encoder]) -> dict[str, str]:
         """What each model loses on the sentences on which sizes are compared, in words."""
-        found = dict[str, str]()
+        text, found = self.texts.encoded(FIRST_OF_DEV, self.whole), dict[str, str]()
         for name, model in models.items():
-            text = self.texts.encoded(FIRST_OF_DEV, self.whole)
             answer, wanted, metric = evaluation_of(model, self.device, text, BRIEFLY)
             # The whole model would give the answers that are wanted once more.
             whole, score = (metric.drawn(answers, wanted, 1)[0] for answers in (wanted, answer(None)))
@@ -240,12 +239,16 @@ class Surgery:
         return found
 
     @cached_property
+    def studied(self) -> AnsweredText:
+        """The text that the surgeon reads: as much as what it refits needs."""
+        inputs = max(output_of(part)[0].in_features for part in self.costs.parts.values())
+        return self.texts.study(min(SUBWORDS, SUBWORDS_AN_INPUT * inputs))
+
+    @cached_property
     def surgeon(self) -> Surgeon:
         """The surgeon, once it has read the text."""
         self.report("reading the text once for the outputs of all heads and units")
-        inputs = max(output_of(part)[0].in_features for part in self.costs.parts.values())
-        pairs = self.texts.study(min(SUBWORDS, SUBWORDS_AN_INPUT * inputs)).pairs(self.whole)
-        batches = (batch.to(self.device) for _, batch in pairs.in_order(BATCH_TOKENS))
+        batches = (batch.to(self.device) for _, batch in self.studied.pairs(self.whole).in_order(BATCH_TOKENS))
         return Surgeon(self.model, output_maps(self.model, gram_matrices(self.model, batches, self.costs.kinds)))
 
     @cached_property

@@ -22,13 +22,13 @@ class WorkingFolder:
         self.fine_tuned = folder / "fine_tuned"
         self.exported = folder / "exported"
         """The model in the format that was asked for; each attempt writes it anew."""
-        shutil.rmtree(self.exported, ignore_errors=True)
         wanted, path = json.loads(json.dumps(request)), folder / REQUEST
         if folder.is_dir() and any(folder.iterdir()) and not (path.is_file() and read_json(path) == wanted):
             raise UserError(
                 f"{folder} was left by a pruning of another model, text, language or size, by another way, or by "
                 "another version of heads: finish that one, or delete the folder."
             )
+        shutil.rmtree(self.exported, ignore_errors=True)
         folder.mkdir(parents=True, exist_ok=True)
         write_json(path, wanted)
 

@@ -142,7 +142,7 @@ class Surgeon:
     def error(self, place: Place, number: int) -> float:
         """The squared error of a sub-layer's outputs over the text if it keeps so many heads or units."""
         gone = self.maps[place].groups - number
-        return self.removal(place)[1][gone - 1] if gone else 0.0
+        return self.removal(place)[1][gone - 1] if gone > 0 else 0.0
 
     def kept(self, place: Place, number: int) -> list[int]:
         """Which heads or units a sub-layer keeps if it keeps so many, or all if it has fewer, by their places in it.
