@@ -63,11 +63,13 @@ def test_weights_of_every_subset_are_the_least_squares_solution(groups: int, siz
 
 @pytest.mark.parametrize("bias", [True, False])
 @pytest.mark.parametrize("fresh", [0.0, 0.75])
+@pytest.mark.parametrize("later", [1, 4, 64])
 @pytest.mark.parametrize(("groups", "size"), [(5, 2), (9, 1)])
 def test_each_group_that_goes_is_the_cheapest_of_all_that_are_left(
-    groups: int, size: int, fresh: float, monkeypatch: pytest.MonkeyPatch, *, bias: bool
+    groups: int, size: int, later: int, fresh: float, monkeypatch: pytest.MonkeyPatch, *, bias: bool
 ) -> None:
     monkeypatch.setattr(surgeon, "FRESH", fresh)
+    monkeypatch.setattr(surgeon, "LATER", later)
     given = text(groups, size, bias=bias)
     order, errors = order_of_removal(made(*given, groups))
     left = set(range(groups))
