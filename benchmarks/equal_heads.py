@@ -67,12 +67,13 @@ def main() -> None:
     whole = open_model(arguments.model)
     text = AnsweredText(read_lines(arguments.source), read_lines(arguments.target))
     pairs = text.pairs(whole)
-    asked = [batch for _, batch in pairs.only(pairs.index[-arguments.compared :]).in_order(COMPARED)]
+    asked = pairs.only(pairs.index[-arguments.compared :]).in_order(COMPARED)
+    held_out = HeldOut(whole.model, [pairs.unpadded(members) for members, _ in asked])
     studied = (batch for _, batch in pairs.first(arguments.subwords).in_order(BATCH_TOKENS))
     grams = gram_matrices(whole.model, studied, (*DECODER, *FEEDFORWARDS))
     surgeon = Surgeon(whole.model, output_maps(whole.model, grams))
     units = Surgeon(whole.model, {place: what for place, what in surgeon.maps.items() if place[0] in FEEDFORWARDS})
-    losses = in_steps(units, ladders_of(units, HeldOut(whole.model, asked), rungs_of))
+    losses = in_steps(units, ladders_of(units, held_out, rungs_of))
     used = [{*tokens.ids.tolist()} for tokens in text.tokens(whole)]
     everything = [*range(whole.shape.source_subwords)]
     for size in arguments.sizes:

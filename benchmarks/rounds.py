@@ -70,7 +70,8 @@ def in_rounds(surgery: Surgery, batches: Sequence[Batch], rounds: int, statistic
 def rows(texts: AnsweredSplits, requests: Sequence[PruningRequest], text: EncodedText) -> Iterator[list[object]]:
     """A row for each size and way."""
     model, surgeries = texts.model.model, dict[tuple[str, ...], Surgery]()
-    others = HeldOut(model, [batch for _, batch in texts["test"].pairs(texts.model).in_order(COMPARED)])
+    pairs = texts["test"].pairs(texts.model)
+    others = HeldOut(model, [pairs.unpadded(members) for members, _ in pairs.in_order(COMPARED)])
     for request in requests:
         costs = Costs(texts.model, texts, request)
         surgery = surgeries.setdefault(costs.kinds, Surgery(costs))

@@ -21,6 +21,7 @@ from heads.model.transformer import Transformer
 from heads.pruning.gates import HardConcreteGates
 from heads.pruning.penalty import Penalty
 from heads.text.batches import Batch, Pairs, make_batch
+from heads.text.packed import Packed, pack
 from heads.text.vocabulary import Tokens
 from heads.training.loop import Training
 from heads.training.schedule import Pruning, TrainingPlan
@@ -89,12 +90,22 @@ def tiny_model(tiny_shape: Callable[..., ModelShape]) -> Callable[..., Transform
     return build
 
 
+TINY_TEXT = (
+    [np.array([5, 12, 7, 4], np.int32), np.array([9, 6], np.int32)],
+    [np.array([10, 4, 8], np.int32), np.array([6], np.int32)],
+)
+
+
 @pytest.fixture
 def tiny_batch() -> Batch:
     """Sentences of 4 and 2 source subwords and 3 and 1 target subwords, each with its start or end and padded."""
-    sources = [np.array([5, 12, 7, 4], np.int32), np.array([9, 6], np.int32)]
-    targets = [np.array([10, 4, 8], np.int32), np.array([6], np.int32)]
-    return make_batch(sources, targets)
+    return make_batch(*TINY_TEXT)
+
+
+@pytest.fixture
+def tiny_packed() -> Packed:
+    """The same sentences without padding."""
+    return pack(*TINY_TEXT)
 
 
 @pytest.fixture(scope="session")

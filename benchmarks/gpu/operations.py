@@ -102,7 +102,7 @@ def shapes_of(batch: Packed, mode: FakeTensorMode) -> Packed:
 def counted(sizes: Sizes, pairs: Pairs, scope: str, optimizer: str) -> Counter[str]:
     """The operations of an update, the second of a training, by name."""
     updates = pairs.epoch(sizes.batch_tokens[0], 1, 0)[:2]
-    batches = [pairs.for_training(update, devices.SUBWORDS_MULTIPLE["cuda"]) for update in updates]
+    batches = [pairs.unpadded(update, devices.SUBWORDS_MULTIPLE["cuda"]) for update in updates]
     members = pairs.index[:9]
     with on_no_device() as mode:
         training = new_training(sizes, pairs, DEVICE, sizes.batch_tokens[0], scope, optimizer)
@@ -135,7 +135,7 @@ def main() -> None:
                 row = [optimizer, scope or "none", sum(found.values()), *by_family(found).values()]
                 print("\t".join(map(str, row)), flush=True)
         updates = pairs.epoch(sizes.batch_tokens[0], 1, 0)[:SAMPLE_UPDATES]
-        filled = share_of_padding(pairs.for_training(one, devices.SUBWORDS_MULTIPLE["cuda"]) for one in updates)
+        filled = share_of_padding(pairs.unpadded(one, devices.SUBWORDS_MULTIPLE["cuda"]) for one in updates)
         print(f"padding\t{100 * filled:.2f} %")
 
 

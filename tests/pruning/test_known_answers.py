@@ -34,6 +34,7 @@ from heads.model.transformer import Transformer
 from heads.pruning.closed_form import Surgeon, gram_matrices, output_maps
 from heads.pruning.ladders import LADDER_COLUMNS, HeldOut, every_number, ladder_rows, ladders_of
 from heads.text.batches import Batch, Pairs, make_batch
+from heads.text.packed import pack
 from heads.text.vocabulary import Tokens
 from heads.training.job import pruning_of
 from heads.training.loop import Training
@@ -84,7 +85,7 @@ def measure(model: Transformer, folder: Path) -> None:
     measure_relevance(model, folder, "plain")
     write_tsv(folder / "confidence.tsv", confidence(model, batches), CONFIDENCE_COLUMNS)
     surgeon = Surgeon(model, output_maps(model, gram_matrices(model, batches, model.shape.kinds)))
-    ladders = ladders_of(surgeon, HeldOut(model, batches), every_number)
+    ladders = ladders_of(surgeon, HeldOut(model, [pack(*sentences(12, seed)) for seed in (1, 2)]), every_number)
     write_tsv(folder / "surgeon.tsv", [*ladder_rows(surgeon, ladders)], LADDER_COLUMNS)
 
     def translate(gates: Gates | None) -> list[str]:

@@ -12,6 +12,7 @@ from heads.model.transformer import Transformer
 from heads.pruning import ladders
 from heads.pruning.ladders import HeldOut
 from heads.text.batches import Batch
+from heads.text.packed import Packed
 
 PLACES: list[Place] = [("enc_self", 0), ("dec_self", 0), ("dec_enc", 0)]
 
@@ -29,6 +30,7 @@ def chances(model: Transformer, batch: Batch) -> torch.Tensor:
 def test_all_but_the_likeliest_answers_count_together(
     tiny_model: Callable[..., Transformer],
     tiny_batch: Batch,
+    tiny_packed: Packed,
     monkeypatch: pytest.MonkeyPatch,
     likeliest: int,
     place: Place,
@@ -36,7 +38,7 @@ def test_all_but_the_likeliest_answers_count_together(
     monkeypatch.setattr(ladders, "LIKELIEST", likeliest)
     model = tiny_model().eval()
     before = copy.deepcopy(model)
-    held_out = HeldOut(model, [tiny_batch])
+    held_out = HeldOut(model, [tiny_packed])
     assert held_out.divergence(place) == pytest.approx(0, abs=1e-6)
     model.get_submodule(f"{module_name(*place)}.output").get_parameter("weight").mul_(-4)
     moved = held_out.divergence(place)

@@ -77,7 +77,7 @@ def test_the_loss_is_label_smoothed_cross_entropy_by_its_definition(new_training
         ):
             wanted = [0.25 / 11 + 0.75 * (subword == int(gold)) for subword in range(11)]
             total -= sum(share * float(value) for share, value in zip(wanted, log_probs, strict=True))
-        assert float(training.loss_sum(training.pairs.for_training(MEMBERS, 1), None)) == pytest.approx(total, rel=1e-5)
+        assert float(training.loss_sum(training.pairs.unpadded(MEMBERS, 1), None)) == pytest.approx(total, rel=1e-5)
 
 
 @pytest.mark.parametrize("scope", [None, "all"])

@@ -256,7 +256,7 @@ class Surgery:
         """The sentences on which answers are compared."""
         pairs = self.texts[FIRST_OF_DEV].pairs(self.whole)
         asked = pairs.only(pairs.index[-ASKED_SENTENCES:]).in_order(COMPARED)
-        return HeldOut(self.model, [batch.to(self.device) for _, batch in asked])
+        return HeldOut(self.model, [pairs.unpadded(members).to(self.device) for members, _ in asked])
 
     @cached_property
     def ladders(self) -> dict[Place, Ladder]:

@@ -16,10 +16,11 @@ from heads.pruning.closed_form import Surgeon, doing_without
 from heads.pruning.rungs import Ladder
 from heads.pruning.surgeon import OutputMap
 from heads.text.batches import Batch
+from heads.text.packed import Packed
 
 LADDER_COLUMNS = (*HEAD, "last", "divergence")
-COMPARED = 256
-"""Source subwords of a text whose answers are compared at once: with few, lengths are alike and little is padding."""
+COMPARED = 400
+"""Source subwords of a text whose answers are compared at once: products of fewer rows are slower."""
 ROWS = 64
 """The number of answers whose distributions are in memory at once."""
 LIKELIEST = 64
@@ -31,8 +32,8 @@ LEAST = 1e-9
 class HeldOut:
     """Held-out sentences on which a model is compared with what it was, each time from the layer that is changed."""
 
-    def __init__(self, model: Encoder, batches: Sequence[Batch], whole: "HeldOut | None" = None) -> None:
-        """batches: on the model's device. whole: the same with the whole model, unless this one is whole."""
+    def __init__(self, model: Encoder, batches: Sequence[Batch | Packed], whole: "HeldOut | None" = None) -> None:
+        """batches: `unpadded`, on the model's device. whole: the same with the whole model, unless this is it."""
         self.model, self.batches, self.cached = model, batches, CachedStates(model)
         self.whole: list[Tensor | tuple[Tensor, Tensor]] = (
             whole.whole if whole else [*map(self.answers, range(len(batches)))]
@@ -84,13 +85,15 @@ class HeldOut:
         return torch.softmax(logits, -1, out=logits)
 
     @torch.no_grad()
-    def states(self, number: int, batch: Batch, changed: Place | None) -> Tensor:
+    def states(self, number: int, batch: Batch | Packed, changed: Place | None) -> Tensor:
         """States [N, D] from which the answers to a batch follow, without padding."""
-        memory = self.cached.encode(number, batch.source, batch.source_mask, changed=changed)
-        if isinstance(self.model, ExampleEncoder):
-            return self.model.pool(memory, batch.source_mask)[:, 0]
-        states = self.cached.decode(number, batch.target_input, memory, batch.source_mask, changed=changed)
-        return states[batch.target_mask]
+        if isinstance(batch, Batch):  # examples, with one answer each
+            assert isinstance(self.model, ExampleEncoder)
+            states = self.cached.encode(number, batch.source, batch.source_mask, changed=changed)
+            return self.model.pool(states, batch.source_mask)[:, 0]
+        spans, own = batch.source_spans, batch.target_spans
+        memory = self.cached.encode(number, batch.source, spans, changed=changed)
+        return self.cached.decode(number, batch.target_input, memory, spans, changed=changed, spans=own)
 
 
 def ladders_of(

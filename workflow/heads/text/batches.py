@@ -125,7 +125,7 @@ class Pairs:
         """The padded batch of the pairs with these numbers."""
         return make_batch([self.source[i] for i in members], [self.target[i] for i in members])
 
-    def for_training(self, members: NDArray[np.int64], multiple: int) -> Batch | Packed:
+    def unpadded(self, members: NDArray[np.int64], multiple: int = 1) -> Batch | Packed:
         """The batch of the pairs with these numbers without padding, its subwords rounded up to `multiple`."""
         return pack([self.source[i] for i in members], [self.target[i] for i in members], multiple=multiple)
 
@@ -160,8 +160,8 @@ class Examples(Pairs):
         """Number of labels that a model has to predict for these examples."""
         return len(members)
 
-    def for_training(self, members: NDArray[np.int64], multiple: int) -> Batch:  # noqa: ARG002
-        """The same padded batch as for evaluation, as one state of each example becomes its answer."""
+    def unpadded(self, members: NDArray[np.int64], multiple: int = 1) -> Batch:  # noqa: ARG002
+        """The same padded batch as `batch` gives, as one state of each example becomes its answer."""
         return self.batch(members)
 
     def batch(self, members: NDArray[np.int64]) -> Batch:

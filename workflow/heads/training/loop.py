@@ -99,7 +99,7 @@ class Training:
         part_tokens = processes.part_tokens(settings.batch_tokens, settings.micro_batch_tokens)
         parts = processes.share(cut(members, self.pairs.source.lengths, part_tokens))
         multiple = SUBWORDS_MULTIPLE[self.plan.device.type]
-        return members, [self.pairs.for_training(part, multiple) for part in parts]
+        return members, [self.pairs.unpadded(part, multiple) for part in parts]
 
     def step(self, members: NDArray[np.int64], batches: Sequence[Batch | Packed] | None = None, /) -> Row:
         """Make one update on these pairs; returns the cross-entropy in nats per target token and other values to log.
