@@ -31,7 +31,7 @@ KeptHeadsOrUnits = Mapping[Place, Sequence[int]]
 """The heads or units that sub-layers keep, by their places among those that are there; all others keep all."""
 BATCH_TOKENS = 2048
 """Source subwords of a text that are read at once."""
-STRIP = 384
+STRIP = 192
 """Rows of a Gram matrix that are summed at once, from the diagonal on."""
 SHARES = 8
 """A feed-forward network keeps at least one of so many units."""
