@@ -90,6 +90,20 @@ def test_the_line_tells_share_jobs_time_left_and_what_is_to_be_trained(progress:
     assert progress.line() == "[2:00]  100%  14/14 jobs  about 0:00 left"
 
 
+def test_the_time_left_runs_down_until_more_is_known_to_be_done(
+    progress: Progress, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    finish(progress, encode=6, baseline=1)
+    share = (6 * 15 + 2000) / WHOLE
+    left, now = 120.4 * (1 - share) / share, time.monotonic()
+    for later in (0, 61):
+        monkeypatch.setattr(time, "monotonic", lambda later=later: now + later)
+        assert f"  about {clock(left - later)} left  " in progress.line()
+    finish(progress, gates=1)
+    more = (6 * 15 + 2000 + 400) / WHOLE
+    assert f"  about {clock(181.4 * (1 - more) / more)} left  " in progress.line()
+
+
 def test_no_time_is_told_by_the_pace_of_what_comes_before_the_first_training(progress: Progress) -> None:
     progress.read(event(LogEvent.RUN_INFO, stats={"baseline": 1, "encode": 6, "total": 7}))
     finish(progress, encode=6)

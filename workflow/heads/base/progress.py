@@ -60,6 +60,8 @@ class Progress:
         self.rules: dict[int, str] = {}
         self.finished: Counter[str] = Counter()
         self.pace = [float(word) for word in os.environ.get(PACE, "").split()]
+        self.last = 0, 0.0
+        """The work that is known to be done, and the seconds when it last grew."""
 
     def read(self, record: LogRecord) -> None:
         """Record one event of Snakemake: the plan, the start of a job with its rule, or a job that succeeded."""
@@ -109,11 +111,13 @@ class Progress:
         trainings = [training for training in self.running() if training[0].split("/")[1] in planned]
         done += sum(update for _, update, _ in trainings)
         seconds = time.monotonic() - self.started
+        if done != self.last[0]:
+            self.last = done, seconds
         share = min(done / total, 1.0) if total else 0.0
         # Jobs before a training take longer than their weight, so their pace says nothing about trainings.
         begun = bool(trainings) or any(finished[rule] for rule in TRAININGS) or not planned.keys() & TRAININGS.keys()
         known = begun and share > 0.03
-        guess = self.expected() - seconds if self.pace and not known else seconds * (1 - share) / max(share, 1e-9)
+        guess = self.expected() - seconds if self.pace and not known else self.last[1] / max(share, 1e-9) - seconds
         left = f"about {clock(max(guess, 0.0))} left" if known or self.pace else "time left not known yet"
         rest = [f"{n - finished[r]} {r}" for r, n in planned.items() if r in TRAININGS and n > finished[r]]
         now = "; ".join(f"{name} {update}/{updates}" for name, update, updates in trainings)
