@@ -18,7 +18,7 @@ from heads.training.devices import label_of, pick
 from heads.translation.bleu import STATISTICS
 from heads.translation.scoring import scored
 from heads.translation.text_scores import bleu as bleu_of
-from heads.translation.text_scores import bleu_statistics, tokeniser_of
+from heads.translation.text_scores import tokeniser_of
 
 SCORES = (("BLEU", "bleu", "signature"), ("chrF", "chrf", "chrf_signature"))
 
@@ -42,14 +42,14 @@ def run(
     sentences, vocabulary = Tokens(source), vocabulary_of(target_bpe)
     wanted = read_references(references, str(source), len(sentences))
     tokeniser = tokeniser_of(wanted, tokeniser_named(given.settings))
-    texts, wanted, score = scored(model, sentences, wanted, vocabulary, settings, device, tokeniser)
+    texts, counts, score = scored(model, sentences, wanted, vocabulary, settings, device, tokeniser)
     if text:
         copied = read_references(text, str(source), len(sentences))
         # Copying the source gets some names and numbers right; a translation has to be better than that.
-        score["copied_bleu"] = bleu_of(copied[: len(texts)], wanted, tokeniser)["bleu"]
+        score["copied_bleu"] = bleu_of(copied[: len(texts)], wanted[: len(texts)], tokeniser)["bleu"]
     write_lines(translations, texts)
     if statistics:
-        write_tsv(statistics, bleu_statistics(texts, wanted, tokeniser), STATISTICS)
+        write_tsv(statistics, counts, STATISTICS)
     made = made_by(device=label_of(device), threads=given.threads)
     write_json(bleu, {**score, "against": against, "provenance": made})
     scores = (f"{name} {score[key]:.2f} {score[signature]}" for name, key, signature in SCORES)

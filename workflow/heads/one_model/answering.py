@@ -57,7 +57,7 @@ def score_of_answers(
         return COSINE.name, {COSINE.name: cosine, "examples": len(answers)}
     if shape.classifies:
         return ACCURACY.name, labels_scored(answers, references)
-    found = score_of_texts(answers, references, GREEDY, tokeniser)
+    _, found = score_of_texts(answers, references, GREEDY, tokeniser)
     if metric == CHRF:
         found |= {"signature": found["chrf_signature"]}
     if metric == ROUGE_L:

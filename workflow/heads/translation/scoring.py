@@ -14,7 +14,7 @@ from heads.text.batches import Pairs
 from heads.text.vocabulary import Tokens, Vocabulary
 from heads.translation.beam_search import beam_search
 from heads.translation.rouge import rouge_l, scorer
-from heads.translation.text_scores import bleu, chrf, tokeniser_of
+from heads.translation.text_scores import bleu, bleu_of_counts, bleu_statistics, chrf, tokeniser_of
 
 
 def every_pair(source: Tokens) -> Pairs:
@@ -57,24 +57,24 @@ def scored(
     settings: TranslateSettings,
     device: torch.device,
     tokeniser: str,
-) -> tuple[list[str], list[str], dict[str, Any]]:
-    """Translations of the first `settings.sentences` sentences (0: all), their references, BLEU and chrF."""
+) -> tuple[list[str], list[dict[str, int]], dict[str, Any]]:
+    """Translations of the first `settings.sentences` sentences (0: all), BLEU's counts of each, and their score."""
     numbers, texts = searched(model, every_pair(source), vocabulary, settings, device)
-    own = [references[i] for i in numbers]
-    return texts, own, score_of_texts(texts, own, settings, tokeniser)
+    return texts, *score_of_texts(texts, [references[i] for i in numbers], settings, tokeniser)
 
 
 def score_of_texts(
     texts: Sequence[str], references: Sequence[str], settings: TranslateSettings, tokeniser: str
-) -> dict[str, Any]:
-    """BLEU and chrF of translations, and the search settings they were made with."""
+) -> tuple[list[dict[str, int]], dict[str, Any]]:
+    """BLEU's counts of each translation; then BLEU and chrF, with the search settings they were made with."""
     facts = {
         "split": "test",
         "sentences": len(texts),
         "beam": settings.beam,
         "length_penalty": settings.length_penalty,
     }
-    return {**bleu(texts, references, tokeniser), **chrf(texts, references), **facts}
+    counts = bleu_statistics(texts, references, tokeniser)
+    return counts, {**bleu_of_counts(counts, tokeniser), **chrf(texts, references), **facts}
 
 
 def score_in_words(texts: Sequence[str], references: Sequence[str], tokeniser: str, metric: str = BLEU) -> str:

@@ -6,16 +6,17 @@ models that are scored against them are scored alike.
 """
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
 
+import numpy as np
 from sacrebleu.metrics import BLEU, CHRF
 
 from heads.base.files import UserError
 from heads.base.names import AUTO, DEFAULT_TOKENISER
 from heads.base.scripts import HAN, HANGUL, KANA, OTHER_UNSPACED, script_of
-from heads.translation.bleu import STATISTICS
+from heads.translation.bleu import ORDERS, STATISTICS
 
 CHARACTERS = "char"
 OF_SCRIPT = {HAN: "zh", KANA: "ja-mecab", HANGUL: "ko-mecab", OTHER_UNSPACED: CHARACTERS}
@@ -47,9 +48,8 @@ def bleu(hypotheses: Sequence[str], references: Sequence[str], tokeniser: str = 
 
     tokeniser: for part of a text, that of the whole by `tokeniser_of`.
     """
-    metric = _metric(tokeniser_of(references, tokeniser))
-    score = metric.corpus_score(list(hypotheses), [list(references)])
-    return {"bleu": float(score.score), "signature": str(metric.get_signature())}
+    tokeniser = tokeniser_of(references, tokeniser)
+    return bleu_of_counts(bleu_statistics(hypotheses, references, tokeniser), tokeniser)
 
 
 def bleu_statistics(
@@ -60,6 +60,15 @@ def bleu_statistics(
     scores = [metric.corpus_score([text], [[right]]) for text, right in zip(hypotheses, references, strict=True)]
     counts = [(score.sys_len, score.ref_len, *score.counts, *score.totals) for score in scores]
     return [dict(zip(STATISTICS, row, strict=True)) for row in counts]
+
+
+def bleu_of_counts(counts: Sequence[Mapping[str, int]], tokeniser: str) -> dict[str, Any]:
+    """Corpus BLEU (0 to 100) by sacrebleu of sentences that `bleu_statistics` counted, with its signature."""
+    metric = _metric(tokeniser)
+    hypothesis, reference, *ngrams = np.sum([[row[name] for name in STATISTICS] for row in counts], 0).tolist()
+    correct, total = ngrams[: len(ORDERS)], ngrams[len(ORDERS) :]
+    score = metric.compute_bleu(correct, total, hypothesis, reference, metric.smooth_method, metric.smooth_value)
+    return {"bleu": float(score.score), "signature": str(metric.get_signature())}
 
 
 def chrf(hypotheses: Sequence[str], references: Sequence[str]) -> dict[str, Any]:
