@@ -19,11 +19,11 @@ from heads.base.files import read_lines
 from heads.base.names import FEEDFORWARDS
 from heads.interop.bundle import Bundle, saved_bundle
 from heads.interop.export import export
-from heads.interop.fewer_subwords import Ids, staying_in, write_with_fewer
 from heads.interop.opening import open_model
 from heads.model.shape import Place
 from heads.one_model.answered_text import AnsweredText
 from heads.one_model.request import total_of_units
+from heads.one_model.smaller_vocabulary import Ids, staying_in, write_with_fewer
 from heads.one_model.surgery import in_steps
 from heads.pruning.closed_form import BATCH_TOKENS, Surgeon, gram_matrices, output_maps, rungs_of, without
 from heads.pruning.ladders import COMPARED, HeldOut, ladders_of

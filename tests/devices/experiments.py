@@ -11,7 +11,7 @@ import torch
 from heads.base.files import read_lines, write_lines, write_tsv
 from heads.interop.bert.importing import EMBEDDING
 from heads.interop.family import ImportOptions
-from heads.interop.firefox.family import FIREFOX
+from heads.interop.firefox.family import FAMILY as FIREFOX
 from heads.interop.original import OriginalFiles
 from heads.model.checkpoint import save_tensors
 from heads.model.encoder import Encoder

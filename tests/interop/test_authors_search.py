@@ -17,18 +17,19 @@ from heads.__main__ import main
 from heads.base.files import UserError, read_json
 from heads.interop.authors_search import SAMPLING, SEARCH, STEERING
 from heads.interop.bundle import open_translator, saved_bundle
-from heads.interop.families import FAMILIES
+from heads.interop.families import family_of
 from heads.interop.family import ImportOptions
 from heads.interop.firefox.file import write
 from heads.interop.firefox.parts import decoding_of
 from heads.interop.firefox.search import searched_by_marian
+from heads.interop.formats import FORMATS
 from heads.interop.hub import CONFIG, GENERATION
 from heads.interop.opening import import_any, open_model
 from heads.interop.original import OriginalFiles
 from marian_files import small_file
 from marian_models import SENTENCES, changed, save_marian, save_tokeniser, segmenter, transformers
 
-READERS = {family.format.name: family.read for family in FAMILIES}
+READERS = {each.name: family_of(each).read for each in FORMATS}
 SAID = "These settings of its authors are not used: "
 ELSEWHERE = {
     *("max_length", "max_new_tokens", "bad_words_ids", "suppress_tokens", "begin_suppress_tokens"),

@@ -15,10 +15,11 @@ from bert_models import save_tokeniser as save_word_pieces
 from fairseq_models import LANGUAGES, save_folder
 from heads.__main__ import main
 from heads.base.files import UserError, write_json
-from heads.interop import families
 from heads.interop.downloads import fetched
+from heads.interop.families import family_of
 from heads.interop.family import ImportOptions
 from heads.interop.firefox.file import write
+from heads.interop.formats import FORMATS
 from heads.interop.hub import CONFIG, INDEX, WEIGHTS
 from heads.interop.opening import import_any
 from heads.interop.original import OriginalFiles
@@ -30,7 +31,7 @@ from model_folders import Experiment
 from slow_ones import slow_but
 from small_server import serving_hub
 
-READERS = {family.format.name: family.read for family in families.FAMILIES}
+READERS = {each.name: family_of(each).read for each in FORMATS}
 FAMILIES = ("marian", "nllb", "bart", "mbart25", "bert")
 READ = {"bert": "bert.encoder.layer.1.attention.self.key.weight"}
 """A weight that is read; in the other families it has one name."""

@@ -13,12 +13,11 @@ from bert_models import SUBWORDS, save_bert, save_tokeniser
 from heads.__main__ import main
 from heads.base.files import write_lines
 from heads.interop.bundle import saved_bundle
-from heads.interop.fewer_subwords import write_with_fewer
 from heads.model.folder import load_folder, load_model
 from heads.one_model import smaller_vocabulary
 from heads.one_model.answered_text import AnsweredSplits, splits_of
 from heads.one_model.request import PruningRequest
-from heads.one_model.smaller_vocabulary import cut_words, split_otherwise, with_smaller_vocabulary
+from heads.one_model.smaller_vocabulary import cut_words, split_otherwise, with_smaller_vocabulary, write_with_fewer
 from heads.one_model.working_folder import WorkingFolder
 from heads.text.encoding import vocabulary_of
 from heads.text.fewer_subwords import all_subwords

@@ -11,9 +11,8 @@ import pytest
 import sentencepiece
 import tokenizers
 
-from heads.text.fewer_described import needed_for_unknown_words, needed_names, with_names
 from heads.text.fewer_pieces import merged_on_the_way, needed_pieces, with_pieces
-from heads.text.fewer_subwords import fewer_of, staying
+from heads.text.fewer_subwords import fewer_of, needed_for_unknown_words, needed_names, staying, with_names
 from heads.text.vocabulary import PREFIX, ROWS, Vocabulary, write_model
 from many_lines import lines as many_lines
 

@@ -1,40 +1,39 @@
-"""The list of families of third-party models, and of the formats in which translators are written."""
+"""The families of third-party models, and the formats in which translators are written."""
 
 from collections.abc import Mapping
+from importlib import import_module
 from pathlib import Path
 
-from heads.interop.bert.family import BERT
-from heads.interop.fairseq.family import FAIRSEQ
 from heads.interop.family import ExportFormat, Family
-from heads.interop.firefox.family import FIREFOX
 from heads.interop.format import Format
+from heads.interop.formats import FIREFOX, FORMATS, MARIAN
 from heads.interop.hub import model_type
-from heads.interop.marian.family import MARIAN
-from heads.interop.t5.family import T5
 from heads.interop.to_ctranslate2 import CTRANSLATE2
 from heads.interop.to_onnx import ONNX
 
-FAMILIES = (BERT, FAIRSEQ, T5, FIREFOX, MARIAN)
-OURS = "folder"
-"""The format of our own folders."""
-EXPORT_FORMATS: Mapping[str, ExportFormat] = {
-    "ctranslate2": CTRANSLATE2,
-    "onnx": ONNX,
-    **MARIAN.exports,
-    **FIREFOX.exports,
-}
-"""Formats of other programs for any translator, by their names for users."""
-
 
 def family_of(found: Format) -> Family:
-    """The family of a format."""
-    return next(family for family in FAMILIES if family.format is found)
+    """The family of a format: `FAMILY` in the module `family` of the folder with the format's name."""
+    family: Family = import_module(f"heads.interop.{found.name}.family").FAMILY
+    return family
 
 
 def family_in(came_with: Path) -> Family | None:
     """The family of an imported model's original files."""
     kind = model_type(came_with)
-    return next((each for each in FAMILIES if each.format.fits(came_with, kind)), None)
+    found = next((each for each in FORMATS if each.fits(came_with, kind)), None)
+    return family_of(found) if found else None
+
+
+OURS = "folder"
+"""The format of our own folders."""
+EXPORT_FORMATS: Mapping[str, ExportFormat] = {
+    "ctranslate2": CTRANSLATE2,
+    "onnx": ONNX,
+    **family_of(MARIAN).exports,
+    **family_of(FIREFOX).exports,
+}
+"""Formats of other programs for any translator, by their names for users."""
 
 
 def export_format(form: str, family: Family | None) -> ExportFormat | None:

@@ -8,7 +8,6 @@ from typing import Any
 from heads.base.files import UserError
 from heads.interop.agreement import Pair
 from heads.interop.fewer_in_saved import take_copies
-from heads.interop.format import Format
 from heads.interop.origin import Vocabularies
 from heads.interop.original import OriginalFiles
 from heads.model.encoder import Encoder
@@ -109,7 +108,6 @@ class ExportFormat:
 class Family:
     """All that differs between families of third-party models."""
 
-    format: Format
     read: Callable[[OriginalFiles, ImportOptions], ForeignModel]
     exports: Mapping[str, ExportFormat] = field(default_factory=dict)
     """By the name of the format for users: what its models, once imported, are written as."""

@@ -3,7 +3,6 @@
 from functools import partial
 
 from heads.base.files import UserError
-from heads.interop.bert import format
 from heads.interop.bert.importing import (
     CLASSIFIER,
     EMBEDDING,
@@ -34,4 +33,4 @@ def read(files: OriginalFiles, options: ImportOptions) -> ForeignModel:
     )
 
 
-BERT = Family(format.BERT, read)
+FAMILY = Family(read)

