@@ -96,9 +96,7 @@ def test_a_damaged_file_is_named_or_as_it_was(
 def test_a_sentencepiece_model_is_nothing_without_its_checksum(copied: Path, gone: str) -> None:
     assert len(Vocabulary(copied / "source.model")) == 120
     (copied / gone).unlink()
-    with pytest.raises(
-        UserError, match=r"source\.model .* source\.json beside it .*: delete both and run the bpe stage"
-    ):
+    with pytest.raises(UserError, match=r"source\.model .* source\.json beside it .*: delete both and run the stage"):
         Vocabulary(copied / "source.model")
 
 

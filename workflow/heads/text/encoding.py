@@ -16,7 +16,7 @@ from heads.base.checksums import blocks, with_checksum
 from heads.base.files import UserError, atomic_path, open_text
 from heads.base.pool import in_order
 from heads.text.labels import LABELS, Labels
-from heads.text.stored import Stored, facts_of
+from heads.text.stored import Stored, stored_at
 from heads.text.vocabulary import ID, OFFSET, Tokens, Vocabulary, batched_lines
 from heads.text.wordpieces import BYTES, NAMES, WORD_PIECES, DescribedSubwords, WordPieces
 
@@ -83,7 +83,8 @@ def vocabulary_of(model: Path, stored: Stored | None = None) -> Vocabulary:
 
     stored: its content, if it is in memory; then `model` is what it is called in messages.
     """
-    facts = stored.facts if stored else facts_of(model)
+    stored = stored or stored_at(model)
+    facts = stored.facts
     described = NAMES in facts or BYTES in facts
     return (DescribedSubwords if described else WordPieces if facts.get(WORD_PIECES) else Vocabulary)(model, stored)
 
@@ -93,5 +94,5 @@ def vocabulary_or_labels(model: Path, stored: Stored | None = None) -> Encodes:
 
     stored: as in `vocabulary_of`.
     """
-    labelled = LABELS in (stored.facts if stored else facts_of(model))
-    return Labels(model, stored) if labelled else vocabulary_of(model, stored)
+    stored = stored or stored_at(model)
+    return Labels(model, stored) if LABELS in stored.facts else vocabulary_of(model, stored)

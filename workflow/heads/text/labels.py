@@ -7,9 +7,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from heads.base.checksums import checksum
 from heads.base.files import UserError, normalise, open_text
-from heads.text.stored import CHECKSUM, Stored, facts_beside, facts_of
+from heads.text.stored import Stored, facts_beside, stored_at
 
 LABELS = "labels"
 
@@ -20,12 +19,11 @@ class Labels:
     def __init__(self, model: Path, stored: Stored | None = None) -> None:
         """model: their file, or what they are called in messages if they are `stored` in memory."""
         self.path = model
-        facts = stored.facts if stored else facts_of(model)
-        words = facts.get(LABELS)
-        if not isinstance(words, list) or not (stored or facts.get(CHECKSUM) == checksum([_listed(words)])):
+        self.stored = stored or stored_at(model)
+        words = self.stored.facts.get(LABELS)
+        if not isinstance(words, list):
             raise UserError(f"{facts_beside(model)} holds no valid labels: delete it and run the bpe stage again.")
         self.words: list[str] = words
-        self.stored = stored_labels(words)
 
     def __len__(self) -> int:
         return len(self.words)
@@ -76,8 +74,4 @@ def write_labels(words: Sequence[str], model: Path) -> None:
 
 def stored_labels(words: Sequence[str]) -> Stored:
     """Labels in this order, as they are stored."""
-    return Stored(_listed(words), {LABELS: [*words]})
-
-
-def _listed(words: Sequence[str]) -> bytes:
-    return "".join(f"{word}\n" for word in words).encode()
+    return Stored("".join(f"{word}\n" for word in words).encode(), {LABELS: [*words]})

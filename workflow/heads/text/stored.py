@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import Any
 
 from heads.base.checksums import checksum
-from heads.base.files import atomic_path, current_names, read_json, write_json_with_checksum
+from heads.base.files import UserError, atomic_path, current_names, read_json, write_json_with_checksum
 
 CHECKSUM = "model_sha256"
 
@@ -22,11 +22,6 @@ def write_model(model: Path, content: bytes, imported: Mapping[str, Any] = Mappi
 def facts_beside(model: Path) -> Path:
     """The file with the checksum of a SentencePiece model: `source.json` beside `source.model`."""
     return model.with_suffix(".json")
-
-
-def facts_of(model: Path) -> dict[str, Any]:
-    """The facts in the file beside a vocabulary. Raises UserError if it is missing or damaged."""
-    return current_names(read_json(facts_beside(model)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +39,14 @@ class Stored:
 
 
 def stored_at(model: Path) -> Stored:
-    """What was written to `model` and beside it. Raises OSError, UserError or ValueError if it is damaged."""
-    content, facts = model.read_bytes(), facts_of(model)
-    if facts.get(CHECKSUM) != checksum([content]):
-        raise ValueError("its checksum is wrong")
+    """What was written to `model` and beside it. Raises UserError if it is missing or damaged."""
+    try:
+        content, facts = model.read_bytes(), current_names(read_json(facts_beside(model)))
+        if facts.get(CHECKSUM) != checksum([content]):
+            raise ValueError("its checksum is wrong")
+    except (OSError, ValueError, UserError) as error:
+        raise UserError(
+            f"{model} or {facts_beside(model).name} beside it is missing or damaged: delete both and run the stage "
+            "that made them again."
+        ) from error
     return Stored(content, facts)

@@ -123,10 +123,10 @@ class Vocabulary:
     def __init__(self, model: Path, stored: Stored | None = None) -> None:
         """model: its file, or what it is called in messages if it is `stored` in memory."""
         self.path = model
+        self.stored = stored or stored_at(model)
         self.processor = sentencepiece.SentencePieceProcessor()
+        facts = self.stored.facts
         try:
-            self.stored = stored or stored_at(model)
-            facts = self.stored.facts
             self.processor.load_from_serialized_proto(self.stored.content)
             self.size = int(facts.get(ROWS, self.processor.get_piece_size()))
             self.framed = bool(facts.get(FRAMED))
@@ -134,7 +134,7 @@ class Vocabulary:
             self.added = re.compile(facts[ADDED]) if ADDED in facts else None
             written = range(UNK + 1, self.size) if ROWS in facts else ()
             self.written = {self.subword(number): number for number in written}
-        except (OSError, RuntimeError, LookupError, TypeError, ValueError, UserError) as error:
+        except (RuntimeError, LookupError, TypeError, ValueError) as error:
             raise UserError(
                 f"{model} is not a SentencePiece model, or it or {facts_beside(model).name} beside it is damaged: "
                 "delete both and run the bpe stage again."

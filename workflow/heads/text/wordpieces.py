@@ -41,9 +41,9 @@ class WordPieces(Vocabulary):
     def __init__(self, model: Path, stored: Stored | None = None) -> None:
         """model, stored: as in `Vocabulary`."""
         self.path = model
+        self.stored = stored or stored_at(model)
+        facts = self.stored.facts
         try:
-            self.stored = stored or stored_at(model)
-            facts = self.stored.facts
             self.framed = bool(facts.get(FRAMED))
             self.prefix, self.suffix = ([int(number) for number in facts.get(end, [])] for end in (PREFIX, SUFFIX))
             self.tokenizer: Any = library().Tokenizer.from_str(self.stored.content.decode("utf-8"))
