@@ -13,10 +13,9 @@ from typing import Any
 import numpy as np
 
 from heads.__main__ import main
-from heads.analysis.alignment_heads import ALIGNMENT_COLUMNS
 from heads.analysis.attention_maps import packed
-from heads.analysis.cross_attention_roles import CROSS_ATTENTION_COLUMNS
 from heads.analysis.cross_attention_roles import ROLES as CROSS_ROLES
+from heads.base.columns import ALIGNMENT_COLUMNS, CROSS_ATTENTION_COLUMNS
 from heads.base.files import read_json, read_lines, read_tsv, write_json, write_lines, write_tsv
 from heads.base.names import ATTENTIONS, NO_TREES, REFERENCES, SCOPES
 from heads.base.runs import Run

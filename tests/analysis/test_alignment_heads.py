@@ -8,17 +8,9 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
-from heads.analysis.alignment_heads import (
-    ALIGNMENT_COLUMNS,
-    Gold,
-    agreement,
-    aligned,
-    alignment_heads,
-    error_rate,
-    made_at,
-    offset_links,
-)
+from heads.analysis.alignment_heads import Gold, agreement, aligned, alignment_heads, error_rate, made_at, offset_links
 from heads.analysis.attention_weights import attend_to_source
+from heads.base.columns import ALIGNMENT_COLUMNS
 from heads.config.analyses import AlignmentHeadsSettings
 from heads.model.attention import Trace
 from heads.model.shape import full_heads

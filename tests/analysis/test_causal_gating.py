@@ -11,7 +11,6 @@ from safetensors.numpy import save_file
 from heads.__main__ import main
 from heads.analysis.ablation import gates_without
 from heads.analysis.causal_gating import (
-    CAUSAL_COLUMNS,
     FACILITATES,
     INTERFERES,
     IRRELEVANT,
@@ -20,6 +19,7 @@ from heads.analysis.causal_gating import (
     causal_rows,
     effect_of,
 )
+from heads.base.columns import CAUSAL_COLUMNS
 from heads.base.files import read_tsv
 from heads.model.folder import save_folder
 from heads.model.shape import Head

@@ -8,7 +8,6 @@ import pytest
 
 from heads.analysis.alignment_heads import Gold
 from heads.analysis.cross_attention_roles import (
-    CROSS_ATTENTION_COLUMNS,
     ROLES,
     Looked,
     between_subwords,
@@ -16,6 +15,7 @@ from heads.analysis.cross_attention_roles import (
     information_by,
     looked_at,
 )
+from heads.base.columns import CROSS_ATTENTION_COLUMNS
 from heads.config.analyses import AlignmentHeadsSettings
 from heads.syntax.words import Words
 

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from heads.analysis.importance import FORMS, IMPORTANCE_COLUMNS, importance_rows
+from heads.analysis.importance import FORMS, importance_rows
+from heads.base.columns import IMPORTANCE_COLUMNS
 from heads.model.head_removal import prune
 from heads.model.shape import Head
 from heads.model.sublayers import Gates

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from heads.analysis.roles import ROLE_COLUMNS, frequency_ranks, pointed, positional, positions, rare, roles
+from heads.analysis.roles import frequency_ranks, pointed, positional, positions, rare, roles
+from heads.base.columns import ROLE_COLUMNS
 from heads.base.files import read_tsv, write_tsv
 from heads.config.analyses import RolesSettings
 from heads.syntax.words import Arc, Words, usable

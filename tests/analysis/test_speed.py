@@ -12,17 +12,8 @@ from torch import nn
 
 import heads.training.devices
 from heads.__main__ import main
-from heads.analysis.speed import (
-    SPEED_COLUMNS,
-    Contestant,
-    compare,
-    ending_after,
-    rounds,
-    search,
-    source_batches,
-    summary,
-    time_on,
-)
+from heads.analysis.speed import Contestant, compare, ending_after, rounds, search, source_batches, summary, time_on
+from heads.base.columns import SPEED_COLUMNS
 from heads.base.files import UserError, read_tsv, write_text
 from heads.base.provenance import recorded
 from heads.cli import speed as command
@@ -30,7 +21,6 @@ from heads.cli._signature import parser_of
 from heads.config.analyses import SpeedSettings
 from heads.model.folder import load_folder
 from heads.model.transformer import Transformer
-from heads.tables.reading import READ_COLUMNS
 from heads.training.devices import label_of, pick_each
 from heads.translation.beam_search import beam_search
 from model_folders import OPEN, Experiment, opinionated, write_experiment
@@ -178,7 +168,7 @@ def test_the_command_writes_speed_size_heads_and_memory_of_every_model(
     assert {name: told[name] for name in ("device", "threads")} == {"device": "cpu", "threads": 1}
     assert not {"seed", "processes"} & told.keys()
     unpruned, pruned = read_tsv(tmp_path / "speed.tsv")
-    assert tuple(unpruned) == SPEED_COLUMNS == READ_COLUMNS["speed.tsv"]
+    assert tuple(unpruned) == SPEED_COLUMNS
     assert (unpruned["run"], pruned["run"]) == ("baseline/seed-1", "pruned/all/lam-0.2/seed-1")
     left = sum(sum(layer) for layers in OPEN.values() for layer in layers)
     assert [row["heads"] for row in (unpruned, pruned)] == ["18", str(left)]

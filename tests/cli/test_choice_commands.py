@@ -14,7 +14,7 @@ import torch
 
 from few_heads import HEAD_WIDTH, KNOWN
 from heads.__main__ import main
-from heads.analysis.choices import MASKED_COLUMNS as MASKED
+from heads.base.columns import MASKED_COLUMNS as MASKED
 from heads.base.files import read_lines, read_tsv, write_json, write_lines, write_tsv
 from heads.base.names import ATTENTIONS
 from heads.model.head_removal import module_name

@@ -9,7 +9,7 @@ import torch
 from numpy.typing import NDArray
 
 from heads.__main__ import main
-from heads.analysis.alignment_heads import ALIGNMENT_COLUMNS
+from heads.base.columns import ALIGNMENT_COLUMNS
 from heads.base.files import UserError, read_json, write_tsv
 from heads.interop.bundle import saved_bundle
 from heads.interop.export import export

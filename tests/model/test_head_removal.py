@@ -8,6 +8,7 @@ import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from heads.base.columns import GATE_COLUMNS
 from heads.base.files import UserError, write_tsv
 from heads.base.names import ATTENTIONS, SCOPES
 from heads.model.equal_units import with_equal_units
@@ -22,7 +23,6 @@ from heads.model.head_removal import (
 )
 from heads.model.shape import ModelShape, full_heads
 from heads.model.transformer import Transformer
-from heads.pruning.gates import GATE_COLUMNS
 from heads.text.batches import Batch
 
 pytestmark = pytest.mark.filterwarnings("ignore:Initializing zero-element tensors")

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from heads.base.columns import GATE_COLUMNS
 from heads.base.files import UserError, read_tsv, write_tsv
 from heads.base.names import ATTENTIONS, FEEDFORWARDS
 from heads.base.targets import Target
@@ -15,7 +16,7 @@ from heads.model.folder import load_model, save_folder
 from heads.model.head_removal import module_name, prune, read_open_heads
 from heads.model.shape import ModelShape
 from heads.model.transformer import Transformer
-from heads.pruning.gates import GATE_COLUMNS, Budget, HardConcreteGates, budgets_of, gate_rows
+from heads.pruning.gates import Budget, HardConcreteGates, budgets_of, gate_rows
 from heads.pruning.penalty import DrivenPenalty, gates_and_penalty
 from heads.pruning.removal import remove_closed
 from heads.text.batches import Batch

@@ -18,11 +18,18 @@ from torch import Tensor, nn
 
 from few_heads import KNOWN, MIDDLING, SURE, UNSURE, hand_made, sentences
 from heads.__main__ import main
-from heads.analysis.ablation import ABLATION_COLUMNS, ablation_rows, gates_without, masked_alone
-from heads.analysis.causal_gating import CAUSAL_COLUMNS, causal_rows
-from heads.analysis.confidence import CONFIDENCE_COLUMNS, confidence
-from heads.analysis.importance import IMPORTANCE_COLUMNS, importance_rows
-from heads.analysis.lrp.rows import RELEVANCE_COLUMNS, relevance_rows
+from heads.analysis.ablation import ablation_rows, gates_without, masked_alone
+from heads.analysis.causal_gating import causal_rows
+from heads.analysis.confidence import confidence
+from heads.analysis.importance import importance_rows
+from heads.analysis.lrp.rows import relevance_rows
+from heads.base.columns import (
+    ABLATION_COLUMNS,
+    CAUSAL_COLUMNS,
+    CONFIDENCE_COLUMNS,
+    IMPORTANCE_COLUMNS,
+    RELEVANCE_COLUMNS,
+)
 from heads.base.files import read_tsv, write_json, write_text, write_tsv
 from heads.base.methods import METHOD_FILES
 from heads.base.targets import Target

@@ -10,7 +10,7 @@ from matplotlib.colors import to_rgba
 
 from drawn_figures import draw, lines_of
 from fake_results import World, table_of, write_results
-from heads.analysis.speed import SPEED_COLUMNS
+from heads.base.columns import SPEED_COLUMNS
 from heads.base.files import read_tsv, write_tsv
 from heads.base.names import ATTENTIONS, BLEU
 from heads.figures.style import TYPE_COLOURS

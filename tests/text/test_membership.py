@@ -11,9 +11,10 @@ import sentencepiece
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from heads.base.columns import COVERAGE_COLUMNS
 from heads.config.trainings import BpeSettings
 from heads.syntax.conllu import Sentence, Token, place, read_conllu
-from heads.syntax.words import COVERAGE_COLUMNS, Arc, Words, covered_words, on_words, usable, words_of
+from heads.syntax.words import Arc, Words, covered_words, on_words, usable, words_of
 from heads.text.stored import write_model
 from heads.text.vocabulary import Span, Vocabulary, membership, train_bpe
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from torch import Tensor
 
 from heads.analysis.metrics import BLEU, Answers, Metric
-from heads.base.names import HEAD
+from heads.base.columns import ABLATION_COLUMNS, CHOICE_COLUMNS
 from heads.model.encoder import Encoder
 from heads.model.head_removal import open_without
 from heads.model.shape import Head, ModelShape
@@ -18,13 +18,6 @@ from heads.model.sublayers import Gates
 
 Translate = Callable[[Gates | None], Answers]
 """Translate, classify or embed a fixed set of lines with the given gates on the heads (None: all open)."""
-
-ABLATION_COLUMNS = (*HEAD, "bleu", "bleu_change", "p_value")
-"""In these columns and all below, `bleu` stands for the name of the metric, see `Metric.named`."""
-CHOICE_COLUMNS = (
-    "attention", "layer", "heads", "head_chosen", "bleu", "bleu_change", "p_value",
-    "head_oracle", "bleu_oracle", "bleu_change_oracle", "p_value_oracle",
-)  # fmt: skip
 
 Row = dict[str, str | int | float]
 

@@ -32,16 +32,13 @@ from numpy.typing import NDArray
 
 from heads.analysis.roles import NOWHERE, Floats, Whole, pointed, sampled, shares
 from heads.base.bootstrap import ROUNDING, interval
+from heads.base.columns import ALIGNMENT_COLUMNS
 from heads.base.files import UserError
 from heads.config.analyses import AlignmentHeadsSettings
 from heads.syntax.pharaoh import AlignedPair, Lines
 from heads.syntax.words import Words, on_words, usable_pairs, words_of
 from heads.text.vocabulary import Vocabulary
 
-ALIGNMENT_COLUMNS = (
-    "step", "layer", "head", "aer", "aer_low", "aer_high", "precision", "recall",
-    "offset", "offset_aer", "gain", "gain_low", "gain_high", "links", "target_words", "pairs", "aligns",
-)  # fmt: skip
 STEPS: Mapping[str, slice] = {"output": slice(None, -1), "input": slice(1, None)}
 """Which of the T+1 steps represent the T subwords of a target sentence."""
 

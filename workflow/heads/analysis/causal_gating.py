@@ -14,14 +14,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from heads.base.names import HEAD
+from heads.base.columns import CAUSAL_COLUMNS
 from heads.config.analyses import CausalSettings
 from heads.model.encoder import Encoder
 from heads.text.batches import Batch
 
 FACILITATES, INTERFERES, IRRELEVANT = "facilitates", "interferes", "irrelevant"
-CAUSAL_COLUMNS = (*HEAD, "gate", "gate_nudged_open", "gate_nudged_closed", "causal_gate", "effect")
-"""Columns of each live head; gates are between 0 and 1, and `causal_gate` is the mean of the two nudged ones."""
 
 Logits = dict[str, list[Tensor]]
 Row = dict[str, str | int | float]

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from heads.analysis.ablation import Translate, gates_without
 from heads.analysis.metrics import ACCURACY, BLEU, Metric, bleu_by
+from heads.base.columns import COMPARED_COLUMNS, MASKED_COLUMNS
 from heads.base.files import UserError, read_lines
 from heads.base.methods import SURGEON
 from heads.base.names import AUTO, CLASSIFICATION, SCORED_FILES, TRANSLATION
@@ -15,9 +16,6 @@ from heads.model.shape import Head, Place, check_answers, facts_of, shape_of
 from heads.pruning.closed_form import doing_without, kept_by
 from heads.pruning.surgeon import OutputMap
 from heads.translation.text_scores import tokeniser_of
-
-MASKED_COLUMNS = ("target", "kept", "of", "bleu", "bleu_change", "p_value")
-COMPARED_COLUMNS = ("run", "kept", "of", "updates", "bleu", "bleu_change", "p_value")
 
 Choices = dict[Target, dict[Head, bool]]
 

@@ -15,13 +15,12 @@ import torch
 from torch import Tensor
 
 from heads.analysis.attention_weights import live_weights
-from heads.base.names import ATTENTIONS, HEAD
+from heads.base.columns import CONFIDENCE_COLUMNS
+from heads.base.names import ATTENTIONS
 from heads.model.attention import Trace
 from heads.model.encoder import Encoder
 from heads.text.batches import Batch
 from heads.text.special_ids import BOS, EOS
-
-CONFIDENCE_COLUMNS = (*HEAD, "confidence", "tokens")
 
 Row = dict[str, str | int | float | None]
 

@@ -34,13 +34,10 @@ from heads.analysis.alignment_heads import Gold
 from heads.analysis.attention_weights import attend_to_source
 from heads.analysis.roles import NOWHERE, Floats, Row, Whole, sampled, shares
 from heads.base.bootstrap import ROUNDING, interval
+from heads.base.columns import CROSS_ATTENTION_COLUMNS
 from heads.config.analyses import AlignmentHeadsSettings
 from heads.model.transformer import Transformer
 
-CROSS_ATTENTION_COLUMNS = (
-    "layer", "head", "role", "share", "low", "high", "offset", "offset_share", "gain_low", "gain_high",
-    "cases", "pairs", "linked_by", "information", "holds",
-)  # fmt: skip
 ROLES = {"being written": 0, "written last": -1, "written next": 1}
 """Position of the target subword that a role is about, relative to the one that the step writes."""
 GIVEN = "given"

@@ -23,13 +23,13 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from heads.base.names import ATTENTIONS, HEAD
+from heads.base.columns import IMPORTANCE_COLUMNS
+from heads.base.names import ATTENTIONS
 from heads.model.attention import Trace
 from heads.model.encoder import Encoder
 from heads.text.batches import Batch
 
 FORMS = ("example", "token", "batch", "signed")
-IMPORTANCE_COLUMNS = (*HEAD, "form", "importance", "importance_normalised")
 
 Row = dict[str, str | int | float]
 

@@ -13,6 +13,7 @@ from heads.analysis.ablation import Translate, gates_without
 from heads.analysis.importance import FORMS, importance_rows
 from heads.analysis.metrics import ACCURACY, BLEU, COSINE, Answers, Found, Metric
 from heads.base.bootstrap import interval
+from heads.base.columns import MASKING_CURVE_COLUMNS, WALK_COLUMNS
 from heads.base.names import ATTENTIONS
 from heads.config.analyses import CheckpointsSettings, ImportanceSettings
 from heads.config.trainings import TrainingSettings
@@ -21,15 +22,6 @@ from heads.model.folder import load_weights
 from heads.model.shape import Head
 from heads.pruning.selection import Scores, random_scores, steps
 from heads.text.batches import Pairs
-
-WALK_COLUMNS = (
-    *("order", "attention", "masked", "of", "share", "bleu"),
-    *("bleu_change_low", "bleu_change_high", "bleu_kept_low", "bleu_kept_high"),
-)
-"""Columns that depend on a single walk; in these and all others, `bleu` stands for the name of the metric."""
-
-MASKING_CURVE_COLUMNS = (*WALK_COLUMNS, "bleu_behind", "bleu_behind_low", "bleu_behind_high")
-CHECKPOINT_COLUMNS = ("update", "epoch", "finished", *WALK_COLUMNS)
 
 ABLATION, ORACLE = "ablation", "ablation_oracle"
 """Orders by the score lost without each head, measured on other sentences or on those the curve is scored on."""

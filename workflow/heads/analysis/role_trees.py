@@ -10,6 +10,7 @@ from typing import NamedTuple
 from heads.analysis.attention_weights import attend
 from heads.analysis.confidence import confidence
 from heads.analysis.roles import Row, Whole, positions, roles
+from heads.base.columns import DYNAMICS_COLUMNS
 from heads.base.files import UserError, read_lines
 from heads.base.names import NO_TREES
 from heads.config.analyses import ConfidenceSettings, RolesSettings
@@ -22,7 +23,6 @@ from heads.text.batches import Pairs
 from heads.text.vocabulary import Vocabulary
 
 MEASURED = ("accuracy", "low", "high", "baseline")
-DYNAMICS_COLUMNS = ("update", "finished", "layer", "head", "role", "name", *MEASURED)
 MOST_UNKNOWN = 0.1
 """Largest share of unknown subwords in the measured sentences. A treebank in the language of the training text has
 almost none, one in another alphabet about half: unknown subwords cover its letters, so that its words are aligned

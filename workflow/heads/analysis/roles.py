@@ -46,16 +46,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heads.base.bootstrap import ROUNDING, interval, resampled_sums
+from heads.base.columns import POSITION_COLUMNS, ROLE_COLUMNS
 from heads.base.names import HALVES
 from heads.config.analyses import RolesSettings
 from heads.syntax.words import Arc, SentenceAttention, Words, on_words
 from heads.text.special_ids import UNK
 
-ROLE_COLUMNS = (
-    "layer", "head", "role", "name", "accuracy", "low", "high", "baseline", "excess_low", "excess_high",
-    "cases", "reaches", "holds", *HALVES,
-)  # fmt: skip
-POSITION_COLUMNS = ("relation", "position", "arcs")
 OFFSETS = (-2, -1, 0, 1, 2)
 POSITIONAL = ("positional", "positional_words")
 """Between subwords, which gives the role, and between words, which does not."""

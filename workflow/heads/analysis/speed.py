@@ -37,11 +37,6 @@ from heads.text.special_ids import EOS
 from heads.text.vocabulary import Tokens
 from heads.translation.beam_search import IMPOSSIBLE, beam_search
 
-SPEED_COLUMNS = (
-    "run", "batch_sentences", "repeats", "examples_per_second", "examples_per_second_sd",
-    "ratio", "ratio_low", "ratio_high", "sentences", "subwords_per_example",
-    "heads", "of", "parameters", "disk_mb", "peak_memory_mb", "device",
-)  # fmt: skip
 MEGABYTE = 1e6
 
 Clock = Callable[[], float]

@@ -4,8 +4,9 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated
 
-from heads.analysis.ablation import CHOICE_COLUMNS, ablation_rows, choice_rows, columns_of, kept_alone, masked_alone
+from heads.analysis.ablation import ablation_rows, choice_rows, columns_of, kept_alone, masked_alone
 from heads.analysis.masking import evaluation_of, load_with_heads, read_text
+from heads.base.columns import CHOICE_COLUMNS
 from heads.base.files import write_tsv
 from heads.cli._flags import Masking, OutFile
 from heads.config.analyses import AblationSettings

@@ -3,8 +3,9 @@
 from pathlib import Path
 from typing import Annotated
 
-from heads.analysis.alignment_heads import ALIGNMENT_COLUMNS, alignment_heads, golds_of
+from heads.analysis.alignment_heads import alignment_heads, golds_of
 from heads.analysis.attention_weights import attend_to_source
+from heads.base.columns import ALIGNMENT_COLUMNS
 from heads.base.files import write_tsv
 from heads.cli._flags import Analysis, SourceBpe, SourceText, Table, TargetBpe, TargetText
 from heads.config.analyses import AlignmentHeadsSettings

@@ -1,6 +1,7 @@
 """Which heads help, interfere or do neither, by gates fitted on frozen weights (Nam et al. 2025)."""
 
-from heads.analysis.causal_gating import CAUSAL_COLUMNS, causal_rows
+from heads.analysis.causal_gating import causal_rows
+from heads.base.columns import CAUSAL_COLUMNS
 from heads.base.files import UserError, write_tsv
 from heads.cli._flags import Measure
 from heads.config.analyses import CausalSettings

@@ -4,7 +4,8 @@ from pathlib import Path
 from typing import Annotated
 
 from heads.analysis.masking import evaluation_of, load_with_heads, read_text
-from heads.analysis.masking_curve import CHECKPOINT_COLUMNS, checkpoint_rows
+from heads.analysis.masking_curve import checkpoint_rows
+from heads.base.columns import CHECKPOINT_COLUMNS
 from heads.base.files import write_tsv
 from heads.cli._flags import Checkpoints, Masking, Table
 from heads.config.analyses import CheckpointsSettings, ImportanceSettings

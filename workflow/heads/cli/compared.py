@@ -1,6 +1,7 @@
 """Test whether each fine-tuned model with fewer heads scores differently from its unpruned model."""
 
-from heads.analysis.choices import COMPARED_COLUMNS, compared_rows, metric_of
+from heads.analysis.choices import compared_rows, metric_of
+from heads.base.columns import COMPARED_COLUMNS
 from heads.base.files import read_lines, write_tsv
 from heads.base.runs import name_of
 from heads.cli._flags import Baseline, ComparedRuns, References, Settings, Table, tokeniser_named

@@ -1,6 +1,7 @@
 """Confidence, the mean maximum attention weight, of each head on dev pairs."""
 
-from heads.analysis.confidence import CONFIDENCE_COLUMNS, confidence
+from heads.analysis.confidence import confidence
+from heads.base.columns import CONFIDENCE_COLUMNS
 from heads.base.files import write_tsv
 from heads.cli._flags import Measure
 from heads.config.analyses import ConfidenceSettings

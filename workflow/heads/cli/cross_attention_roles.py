@@ -3,7 +3,8 @@
 from typing import Annotated
 
 from heads.analysis.alignment_heads import golds_of, unlinked
-from heads.analysis.cross_attention_roles import CROSS_ATTENTION_COLUMNS, roles_of_cross_attention
+from heads.analysis.cross_attention_roles import roles_of_cross_attention
+from heads.base.columns import CROSS_ATTENTION_COLUMNS
 from heads.base.files import UserError, write_tsv
 from heads.cli._flags import Analysis, MaybePath, SourceBpe, SourceText, Table, TargetBpe, TargetText
 from heads.config.analyses import AlignmentHeadsSettings

@@ -4,8 +4,9 @@ import sys
 from pathlib import Path
 from typing import Annotated
 
-from heads.analysis.role_trees import DYNAMICS_COLUMNS, dynamics_rows, measurable, sentences_of
+from heads.analysis.role_trees import dynamics_rows, measurable, sentences_of
 from heads.analysis.roles import frequency_ranks
+from heads.base.columns import DYNAMICS_COLUMNS
 from heads.base.files import write_tsv
 from heads.cli._flags import Checkpoints, Roles
 from heads.config.analyses import ConfidenceSettings, RolesSettings

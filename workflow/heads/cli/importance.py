@@ -1,6 +1,7 @@
 """How much the loss depends on each head, to first order, on dev pairs (Michel et al. 2019, sec. 4.1)."""
 
-from heads.analysis.importance import IMPORTANCE_COLUMNS, importance_rows
+from heads.analysis.importance import importance_rows
+from heads.base.columns import IMPORTANCE_COLUMNS
 from heads.base.files import write_tsv
 from heads.cli._flags import Measure
 from heads.config.analyses import ImportanceSettings

@@ -2,7 +2,8 @@
 
 from typing import Annotated
 
-from heads.analysis.lrp.rows import CONSERVATION_COLUMNS, RELEVANCE_COLUMNS, generated, relevance_rows
+from heads.analysis.lrp.rows import CONSERVATION_COLUMNS, generated, relevance_rows
+from heads.base.columns import RELEVANCE_COLUMNS
 from heads.base.files import write_tsv
 from heads.cli._flags import Measure, OutFile
 from heads.config.analyses import LrpSettings

@@ -3,8 +3,9 @@
 from pathlib import Path
 from typing import Annotated
 
-from heads.analysis.choices import MASKED_COLUMNS, choices_of, masked_rows
+from heads.analysis.choices import choices_of, masked_rows
 from heads.analysis.masking import evaluation_of, read_text
+from heads.base.columns import MASKED_COLUMNS
 from heads.base.files import read_tsv, write_tsv
 from heads.cli._flags import Grams, Masking, Table
 from heads.config.analyses import SelectionSettings, TranslateSettings

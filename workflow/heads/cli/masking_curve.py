@@ -4,7 +4,8 @@ from pathlib import Path
 from typing import Annotated
 
 from heads.analysis.masking import evaluation_of, load_with_heads, read_text
-from heads.analysis.masking_curve import MASKING_CURVE_COLUMNS, curve_rows, walks_of
+from heads.analysis.masking_curve import curve_rows, walks_of
+from heads.base.columns import MASKING_CURVE_COLUMNS
 from heads.base.files import read_tsv, write_tsv
 from heads.cli._flags import Masking, Table
 from heads.config.analyses import MaskingCurveSettings

@@ -3,13 +3,13 @@
 from typing import Annotated
 
 from heads.analysis.role_trees import roles_on_trees, sentences_of
-from heads.analysis.roles import POSITION_COLUMNS, ROLE_COLUMNS, frequency_ranks
+from heads.analysis.roles import frequency_ranks
+from heads.base.columns import COLUMNS_OF
 from heads.base.files import write_tsv
 from heads.cli._flags import OutFile, Roles
 from heads.config.analyses import RolesSettings
 from heads.config.settings import section
 from heads.model.folder import load_model
-from heads.syntax.words import COVERAGE_COLUMNS
 from heads.text.encoding import vocabulary_of
 from heads.text.vocabulary import Tokens
 from heads.training.devices import label_of, pick
@@ -28,7 +28,7 @@ def run(
     model = load_model(given.model).to(device)
     ranks = frequency_ranks(Tokens(given.train_source).ids, len(vocabulary))
     rows, counts, stand = roles_on_trees(model, treebanks, vocabulary, ranks, settings)
-    write_tsv(given.out, rows, ("trees", *ROLE_COLUMNS))
-    write_tsv(coverage, counts, ("trees", *COVERAGE_COLUMNS))
-    write_tsv(positions, stand, ("trees", *POSITION_COLUMNS))
+    write_tsv(given.out, rows, COLUMNS_OF["roles.tsv"])
+    write_tsv(coverage, counts, COLUMNS_OF["coverage.tsv"])
+    write_tsv(positions, stand, COLUMNS_OF["positions.tsv"])
     return label_of(device)

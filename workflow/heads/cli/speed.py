@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
-from heads.analysis.speed import SPEED_COLUMNS, time_on
+from heads.analysis.speed import time_on
+from heads.base.columns import SPEED_COLUMNS
 from heads.base.files import UserError, write_tsv
 from heads.base.runs import name_of
 from heads.cli._flags import Baseline, ComparedRuns, Settings, Table, TorchThreads

@@ -15,13 +15,12 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from heads.base.columns import GATE_COLUMNS
 from heads.base.files import UserError
-from heads.base.names import ATTENTIONS, FEEDFORWARDS, HEAD
+from heads.base.names import ATTENTIONS, FEEDFORWARDS
 from heads.base.targets import Target, groups_of
 from heads.config.trainings import HardConcrete
 from heads.model.shape import ModelShape
-
-GATE_COLUMNS = (*HEAD, "log_alpha", "p_open", "open", "strictly_between")
 
 UNIFORM_EDGE = 1e-6
 """The distance that uniform noise keeps from 0 and 1, so that its logarithms are finite (as in the authors' code)."""

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from heads.base.columns import COVERAGE_COLUMNS
 from heads.syntax.conllu import Sentence
 from heads.text.special_ids import UNK
 from heads.text.vocabulary import Span, Vocabulary, membership
@@ -100,22 +101,6 @@ def covered_words(words: Sequence[Span], subwords: Sequence[Span], characters: i
     for start, end in subwords:
         times[start:end] += 1
     return sum(end > start and bool((times[start:end] == 1).all()) for start, end in words)
-
-
-COVERAGE_COLUMNS = (
-    "sentences",
-    "measured",
-    "too_short",
-    "too_long",
-    "not_aligned",
-    "tree_words",
-    "aligned_words",
-    "aligned_share",
-    "subwords",
-    "unknown_subwords",
-    "arcs",
-    "arcs_inside_words",
-)
 
 
 def usable(sentences: Iterable[Words], max_subwords: int) -> tuple[list[Words], dict[str, int | float | None]]:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from heads.base.columns import ABLATION_COLUMNS, ABLATIONS, COLUMNS_OF
 from heads.base.files import UserError, read_json, read_jsonl, read_tsv
 from heads.base.names import (
     BLEU,
@@ -84,8 +85,17 @@ def _gates(lines: Iterable[Record]) -> Iterator[Record]:
                     yield {"update": line["update"], **place, "p_open": p_open}
 
 
+def _as_read(columns: Sequence[str]) -> tuple[str, ...]:
+    """The columns of a file as they are called in frames: scores by one name, beside that of their metric."""
+    metric = ("metric",) if "bleu" in columns else ()
+    return (*metric, *(column.replace("bleu", "score") for column in columns))
+
+
 READ_COLUMNS: dict[str, tuple[str, ...]] = {
+    **{file: _as_read(columns) for file, columns in COLUMNS_OF.items()},
+    **{file: (*_as_read(ABLATION_COLUMNS), *MATTHEWS) for file in ABLATIONS},
     **{file: (*HEAD, *columns) for file, columns in MEASURED_COLUMNS.items()},
+    "coverage.tsv": ("trees", "sentences", "measured", "tree_words", "aligned_words"),
     SCORED: ("metric", "score", "against", "chrf", "matthews", "majority", "sentences", "signature", "copied_bleu"),
     "bleu_statistics.tsv": ("statistics",),
     "model.json": (
@@ -93,52 +103,11 @@ READ_COLUMNS: dict[str, tuple[str, ...]] = {
         *("feedforward", *FEEDFORWARDS),
     ),
     "train.jsonl": ("update", "dev_loss", "dev_bleu"),
-    "heads.tsv": (*HEAD, "log_alpha", "p_open", "open", "strictly_between"),
-    "lrp.tsv": ("rule", *HEAD, "relevance", "relevance_of_sums", "relevance_absolute"),
-    "roles.tsv": (
-        *("trees", "layer", "head", "role", "name"),
-        *("accuracy", "low", "high", "baseline", "excess_low", "excess_high", "cases", "reaches", "holds"),
-        *HALVES,
-    ),
-    "dynamics.tsv": ("update", "finished", "layer", "head", "role", "name", "accuracy", "low", "high", "baseline"),
-    "positions.tsv": ("trees", "relation", "position", "arcs"),
-    "coverage.tsv": ("trees", "sentences", "measured", "tree_words", "aligned_words"),
-    "alignment_heads.tsv": (
-        *("step", "layer", "head", "aer", "aer_low", "aer_high", "precision", "recall"),
-        *("offset", "offset_aer", "gain", "gain_low", "gain_high", "links", "pairs", "aligns"),
-    ),
-    "cross_attention_roles.tsv": (
-        *("layer", "head", "role", "share", "low", "high", "offset", "offset_share"),
-        *("gain_low", "gain_high", "cases", "pairs", "linked_by", "information", "holds"),
-    ),
     "gates.jsonl": ("update", *HEAD, "p_open"),
     "maps.json": ("maps",),
-    "importance.tsv": (*HEAD, "form", "importance", "importance_normalised"),
-    **dict.fromkeys(
-        ("ablation.tsv", "ablation.dev.tsv", "ablation.out_of_domain.tsv"),
-        (*HEAD, "metric", "score", "score_change", "p_value", *MATTHEWS),
-    ),
-    "layers_to_one.tsv": (
-        *("attention", "layer", "heads", "metric", "head_chosen", "score", "score_change", "p_value"),
-        *("head_oracle", "score_oracle", "score_change_oracle", "p_value_oracle"),
-    ),
-    "masked.tsv": ("target", "kept", "of", "metric", "score", "score_change", "p_value"),
-    "compared.tsv": ("run", "kept", "of", "updates", "metric", "score", "score_change", "p_value"),
-    "masking_curve.tsv": (
-        *("order", "attention", "masked", "of", "share", "metric", "score"),
-        *("score_change_low", "score_change_high", "score_kept_low", "score_kept_high"),
-        *("score_behind", "score_behind_low", "score_behind_high"),
-    ),
-    "checkpoints.tsv": (
-        *("update", "epoch", "finished", "order", "attention", "masked", "of", "share", "metric", "score"),
-        *("score_change_low", "score_change_high", "score_kept_low", "score_kept_high"),
-    ),
-    "speed.tsv": (
-        *("run", "batch_sentences", "repeats", "examples_per_second", "examples_per_second_sd"),
-        *("ratio", "ratio_low", "ratio_high", "sentences", "subwords_per_example", "heads", "of"),
-        *("parameters", "disk_mb", "peak_memory_mb", "device"),
-    ),
 }
+"""Columns of frames by the file they are read from. Tables of measures have them as written, but for those that older
+files lack."""
 MADE: dict[str, Callable[[Any], Iterable[Record]]] = {
     **{file: partial(_score, metric) for metric, file in SCORES.items()},
     **{name: _scored for name, columns in READ_COLUMNS.items() if "metric" in columns and name != SCORED},

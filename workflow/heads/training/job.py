@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from heads.base.columns import GATE_COLUMNS
 from heads.base.files import UserError, write_lines, write_tsv
 from heads.base.names import AUTO
 from heads.base.provenance import provenance
@@ -19,7 +20,7 @@ from heads.config.trainings import GatesSettings, LengthSettings, TrainingSettin
 from heads.model.encoder import Encoder
 from heads.model.folder import save_folder
 from heads.model.transformer import Transformer
-from heads.pruning.gates import GATE_COLUMNS, gate_rows
+from heads.pruning.gates import gate_rows
 from heads.pruning.penalty import gates_and_penalty
 from heads.pruning.subset_gates import SubsetGates
 from heads.text.vocabulary import Vocabulary

@@ -31,8 +31,9 @@ from heads.analysis.lrp.released import Voita2019
 from heads.analysis.lrp.rules import Rule
 from heads.analysis.lrp.split import SignSplit
 from heads.analysis.lrp.steps import HeadRelevance, head_relevance
+from heads.base.columns import RELEVANCE_COLUMNS
 from heads.base.files import UserError
-from heads.base.names import ATTENTIONS, HEAD
+from heads.base.names import ATTENTIONS
 from heads.config.analyses import LrpSettings
 from heads.model.encoder import Encoder
 from heads.model.transformer import Transformer
@@ -40,7 +41,6 @@ from heads.text.batches import Batch, make_batch
 from heads.translation.beam_search import greedy
 
 SHARES = ("relevance", "relevance_of_sums", "relevance_absolute")
-RELEVANCE_COLUMNS = ("rule", *HEAD, *SHARES, "steps")
 CONSERVATION_COLUMNS = (
     "rule", "conservation", "place", "under_way", "absorbed", "largest_deviation", "steps_off", "steps",
 )  # fmt: skip
