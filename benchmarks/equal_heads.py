@@ -26,7 +26,7 @@ from heads.one_model.request import total_of_units
 from heads.one_model.smaller_vocabulary import Ids, staying_in, write_with_fewer
 from heads.one_model.surgery import in_steps
 from heads.pruning.closed_form import BATCH_TOKENS, Surgeon, gram_matrices, output_maps, rungs_of, without
-from heads.pruning.ladders import COMPARED, HeldOut, ladders_of
+from heads.pruning.ladders import HeldOut, compared_on, ladders_of
 from heads.pruning.rungs import Ladder, Limits, picked
 
 DECODER = ("dec_self", "dec_enc")
@@ -67,8 +67,8 @@ def main() -> None:
     whole = open_model(arguments.model)
     text = AnsweredText(read_lines(arguments.source), read_lines(arguments.target))
     pairs = text.pairs(whole)
-    asked = pairs.only(pairs.index[-arguments.compared :]).in_order(COMPARED)
-    held_out = HeldOut(whole.model, [pairs.unpadded(members) for members, _ in asked])
+    asked = compared_on(pairs.only(pairs.index[-arguments.compared :]), torch.device("cpu"))
+    held_out = HeldOut(whole.model, asked)
     studied = (batch for _, batch in pairs.first(arguments.subwords).in_order(BATCH_TOKENS))
     grams = gram_matrices(whole.model, studied, (*DECODER, *FEEDFORWARDS))
     surgeon = Surgeon(whole.model, output_maps(whole.model, grams))

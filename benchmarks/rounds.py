@@ -31,7 +31,7 @@ from heads.pruning.closed_form import (
     rungs_of,
     without,
 )
-from heads.pruning.ladders import COMPARED, HeldOut, ladders_below
+from heads.pruning.ladders import HeldOut, compared_on, ladders_below
 from heads.pruning.rungs import Limits, picked
 from heads.text.batches import Batch
 
@@ -71,7 +71,7 @@ def rows(texts: AnsweredSplits, requests: Sequence[PruningRequest], text: Encode
     """A row for each size and way."""
     model, surgeries = texts.model.model, dict[tuple[str, ...], Surgery]()
     pairs = texts["test"].pairs(texts.model)
-    others = HeldOut(model, [pairs.unpadded(members) for members, _ in pairs.in_order(COMPARED)])
+    others = HeldOut(model, compared_on(pairs, torch.device("cpu")))
     for request in requests:
         costs = Costs(texts.model, texts, request)
         surgery = surgeries.setdefault(costs.kinds, Surgery(costs))

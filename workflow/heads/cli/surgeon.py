@@ -9,7 +9,7 @@ from heads.config.analyses import SurgeonSettings
 from heads.config.settings import section
 from heads.model.folder import load_model
 from heads.pruning.closed_form import BATCH_TOKENS, Surgeon, gram_matrices, output_maps, save_grams
-from heads.pruning.ladders import COMPARED, LADDER_COLUMNS, HeldOut, every_number, ladder_rows, ladders_of
+from heads.pruning.ladders import LADDER_COLUMNS, HeldOut, compared_on, every_number, ladder_rows, ladders_of
 from heads.text.batches import measured_pairs
 from heads.text.vocabulary import Tokens
 from heads.training.devices import label_of, pick
@@ -32,8 +32,7 @@ def run(
     read = train.drawn(settings.subwords).in_order(BATCH_TOKENS)
     found = gram_matrices(model, (batch.to(device) for _, batch in read), model.shape.kinds)
     surgeon = Surgeon(model, output_maps(model, found))
-    asked = dev.in_order(COMPARED, settings.sentences or None)
-    held_out = HeldOut(model, [dev.unpadded(members).to(device) for members, _ in asked])
+    held_out = HeldOut(model, compared_on(dev, device, settings.sentences or None))
     ladders = ladders_of(surgeon, held_out, every_number)
     save_grams(grams, found)
     write_tsv(given.out, [*ladder_rows(surgeon, ladders)], LADDER_COLUMNS)

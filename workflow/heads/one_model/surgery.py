@@ -21,7 +21,7 @@ from heads.one_model.measuring import UNTRAINED
 from heads.one_model.request import PruningRequest, step_of, total_of_units
 from heads.one_model.timed_models import NEAR, Timed, fast_enough, next_to_time
 from heads.pruning.closed_form import BATCH_TOKENS, Surgeon, gram_matrices, output_maps, output_of, rungs_of, without
-from heads.pruning.ladders import COMPARED, HeldOut, ladders_below, ladders_of
+from heads.pruning.ladders import HeldOut, compared_on, ladders_below, ladders_of
 from heads.pruning.rungs import Ladder, Limits, interpolated, picked
 
 SUBWORDS_AN_INPUT, SUBWORDS = 20, 30_000
@@ -255,8 +255,7 @@ class Surgery:
     def held_out(self) -> HeldOut:
         """The sentences on which answers are compared."""
         pairs = self.texts[FIRST_OF_DEV].pairs(self.whole)
-        asked = pairs.only(pairs.index[-ASKED_SENTENCES:]).in_order(COMPARED)
-        return HeldOut(self.model, [pairs.unpadded(members).to(self.device) for members, _ in asked])
+        return HeldOut(self.model, compared_on(pairs.only(pairs.index[-ASKED_SENTENCES:]), self.device))
 
     @cached_property
     def ladders(self) -> dict[Place, Ladder]:

@@ -15,7 +15,7 @@ from heads.model.shape import Place
 from heads.pruning.closed_form import Surgeon, doing_without
 from heads.pruning.rungs import Ladder
 from heads.pruning.surgeon import OutputMap
-from heads.text.batches import Batch
+from heads.text.batches import Batch, Pairs
 from heads.text.packed import Packed
 
 LADDER_COLUMNS = (*HEAD, "last", "divergence")
@@ -29,11 +29,16 @@ LEAST = 1e-9
 """The least probability, so that its logarithm is finite."""
 
 
+def compared_on(pairs: Pairs, device: torch.device, sentences: int | None = None) -> list[Batch | Packed]:
+    """Batches of the first sentences of a text, all by default, without padding, to compare answers on."""
+    return [pairs.unpadded(members).to(device) for members in pairs.by_length(COMPARED, sentences)]
+
+
 class HeldOut:
     """Held-out sentences on which a model is compared with what it was, each time from the layer that is changed."""
 
     def __init__(self, model: Encoder, batches: Sequence[Batch | Packed], whole: "HeldOut | None" = None) -> None:
-        """batches: `unpadded`, on the model's device. whole: the same with the whole model, unless this is it."""
+        """batches: from `compared_on`. whole: the same with the whole model, unless this is it."""
         self.model, self.batches, self.cached = model, batches, CachedStates(model)
         self.whole: list[Tensor | tuple[Tensor, Tensor]] = (
             whole.whole if whole else [*map(self.answers, range(len(batches)))]

@@ -131,11 +131,15 @@ class Pairs:
 
     def in_order(self, batch_tokens: int, limit: int | None = None) -> Iterator[tuple[NDArray[np.int64], Batch]]:
         """Batches of pairs of similar length for evaluation, from the first `limit` pairs, with the pairs' numbers."""
+        for members in self.by_length(batch_tokens, limit):
+            yield members, self.batch(members)
+
+    def by_length(self, batch_tokens: int, limit: int | None = None) -> Iterator[NDArray[np.int64]]:
+        """The numbers of pairs of similar length that make a batch together, from the first `limit` pairs."""
         index = self.index[:limit]
         lengths = self.source.lengths
         ordered = index[np.argsort(lengths[index], kind="stable")]
-        for members in batched(ordered, lengths, batch_tokens, np.maximum(lengths, self.target.lengths)):
-            yield members, self.batch(members)
+        yield from batched(ordered, lengths, batch_tokens, np.maximum(lengths, self.target.lengths))
 
     def epoch(self, batch_tokens: int, seed: int, epoch: int) -> list[NDArray[np.int64]]:
         """The updates of one epoch, each as numbers of pairs with about `batch_tokens` source tokens together."""
