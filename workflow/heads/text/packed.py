@@ -27,7 +27,7 @@ def moved(tensor: Tensor, device: torch.device) -> Tensor:
 class Spans:
     """Which of N subwords belong to which sentence.
 
-    Attention that needs sentences as rows of equal length gets them by `spread`, and `gathered` undoes it.
+    Attention that needs sentences as rows of equal length gets them by `padded_heads`, and `packed_heads` undoes it.
     """
 
     def __init__(self, starts: Tensor, sentences: Tensor, places: Tensor, grid: Tensor, *, mask: Tensor | None) -> None:
