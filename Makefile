@@ -108,8 +108,8 @@ bert: .venv/run-installed
 	@$(BIN)/python -m heads progress --cores $(CORES) -- --config 'run=[minilm$(if $(TASK),-$(TASK))]' \
 	  'corpora={sick: {$(SICK)}, grammar-sick: {$(call OF_TEXT,$(call TSV,test,out_of_domain))}}'
 
-# All checks, and all tests that are not marked as slow: 4 minutes on two cores of a Xeon with AMX, 7 on two threads
-# of one core of an AMD EPYC with AVX2 alone.
+# All checks, and all tests that are not marked as slow: 4 minutes on two cores of a Xeon with AMX, 7 to 9 on
+# two threads of one core of an AMD EPYC with AVX2 alone.
 test: .venv/test-installed
 	@$(MAKE) --no-print-directory -j 2 checks tests
 
