@@ -32,7 +32,7 @@ class Train:
         own: dict[str, dict[str, Any]] = {
             "baseline": {"checkpoints": out / "checkpoints"},
             "gates": {"start_model": start, **gated},
-            "penalty_gates": {"unpruned": start, **gated},
+            "gates_from_scratch": {"unpruned": start, **gated},
             "scratch": {"unpruned": start, "heads": heads},
             "selected": {"start_model": start, "heads": heads},
         }

@@ -39,7 +39,7 @@ def on(
     model = copy.deepcopy(training.model)
     plan = dataclasses.replace(training.plan, device=device)
     subset = SubsetSettings(straight_through=straight_through)
-    gates = GatesSettings(updates=5, settled_share=0.4, gate_learning_rate=0.05, subset=subset)
+    gates = GatesSettings(updates=5, fixed_gates_share=0.4, gate_learning_rate=0.05, subset=subset)
     wanted, frozen = Target.parse(target, by_gates=True) if target else None, frozen_beside(scope, model)
     pruning = pruning_of(model, scope, wanted, gates, frozen) if wanted else None
     return Training(model, training.pairs, plan, pruning)

@@ -21,7 +21,7 @@ from heads.base.files import UserError, read_yaml, write_json, write_text
 from heads.base.provenance import provenance
 
 ROOT = Path(__file__).parents[2]
-BESIDE = ("pruned", "penalty_scratch")
+BESIDE = ("pruned", "pruned_from_scratch")
 """Rules that need no GPU, but the models that other rules train on it."""
 
 

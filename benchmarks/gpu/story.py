@@ -28,7 +28,7 @@ from heads.base.names import ATTENTIONS
 from heads.base.provenance import COMMIT
 from heads.training.devices import JOBS_A_GPU, pick
 
-TRAININGS = ("baseline", "gates", "penalty_gates", "scratch", "selected")
+TRAININGS = ("baseline", "gates", "gates_from_scratch", "scratch", "selected")
 GRACE_SECONDS = 50
 """The time that trainings have to save their states after they are asked to stop."""
 DONE, STOPPED, FAILED = "done", "stopped", "failed"

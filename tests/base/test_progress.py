@@ -145,7 +145,7 @@ def test_the_time_is_told_before_the_first_job_by_the_pace_of_updates(
 
 def test_a_training_that_a_run_did_not_ask_for_neither_counts_nor_is_told(progress: Progress) -> None:
     before = progress.line()
-    log_of(progress, "demo/penalty_gates/all/lam-0/seed-1", 250, of=400)
+    log_of(progress, "demo/gates_from_scratch/all/lam-0/seed-1", 250, of=400)
     assert progress.line() == before
 
 

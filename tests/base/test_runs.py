@@ -54,6 +54,14 @@ def test_what_is_no_folder_of_a_run_is_refused(folder: str) -> None:
         Run.parse(folder)
 
 
+def test_folders_from_before_are_read_as_runs_of_the_kinds_of_now() -> None:
+    found = [run_of(f"results/demo/penalty_{kind}/all/lam-0.1/seed-2") for kind in ("gates", "scratch")]
+    assert [run.folder for _, run in found] == [
+        "gates_from_scratch/all/lam-0.1/seed-2",
+        "pruned_from_scratch/all/lam-0.1/seed-2",
+    ]
+
+
 def test_every_kind_of_attention_has_a_label_and_every_scope_names_kinds_that_exist() -> None:
     assert set(ATTENTION_LABELS) == set(ATTENTIONS)
     assert all(set(kinds) <= set(ATTENTIONS) for kinds in SCOPES.values())
@@ -67,7 +75,7 @@ def test_every_kind_of_attention_has_a_label_and_every_scope_names_kinds_that_ex
         ("baseline/seed-1", True),
         ("pruned/enc_self/keep-3/seed-2", True),
         ("scratch/all/lam-0.1/seed-1", True),
-        ("penalty_scratch/all/lam-0.1/seed-1", True),
+        ("pruned_from_scratch/all/lam-0.1/seed-1", True),
         ("selected/all/lrp-9/seed-1", True),
         ("selected/all/lam-0/seed-1", True),
         ("selected/enc_self/lam-0/seed-1", False),

@@ -31,7 +31,7 @@ CHANGES: dict[str, Any] = {
         "precision": "fp32",
         "evaluate_every": 20,
     },
-    "baseline": {"updates": 40, "average_last": 1, "keep_at": [5]},
+    "baseline": {"updates": 40, "average_last": 1, "checkpoint_updates": [5]},
     "gates": {"updates": 20, "record_every": 10, "average_last": 1, "gate_learning_rate": 0.3},
     "selected": {"updates": 3, "average_last": 1},
     "scratch": {"updates": 3, "average_last": 1},

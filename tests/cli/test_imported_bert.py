@@ -48,7 +48,7 @@ def test_it_is_trained_on_first_as_torch_trains_that_of_transformers(tmp_path: P
     save_tokeniser(tmp_path / "theirs")
     save_bert(tmp_path / "theirs", num_attention_heads=3, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
     encode(tmp_path, TEXTS)
-    train(tmp_path, "imported", "tuned", fine_tuning_updates=5, keep_at=[2], average_last=1, patience=0)
+    train(tmp_path, "imported", "tuned", fine_tuning_updates=5, checkpoint_updates=[2], average_last=1, patience=0)
     theirs = transformers.BertForSequenceClassification.from_pretrained(tmp_path / "theirs")
     tokeniser = transformers.AutoTokenizer.from_pretrained(tmp_path / "theirs")
     ids = {name.lower(): number for number, name in theirs.config.id2label.items()}

@@ -28,7 +28,7 @@ REFUSED: dict[str, tuple[str, ...]] = {
     # These need answers that are right or wrong,
     **dict.fromkeys(("importance", "lrp", "maps", "checkpoints", "compared"), (EMBEDDING,)),
     # and these trainings have no model whose vectors they could stay close to.
-    **dict.fromkeys(("baseline", "penalty_gates", "scratch", "selected"), (EMBEDDING,)),
+    **dict.fromkeys(("baseline", "gates_from_scratch", "scratch", "selected"), (EMBEDDING,)),
 }
 """The tasks whose models a stage refuses. No experiment embeds sentences."""
 
@@ -84,7 +84,7 @@ def own_of(world: World, data: World) -> dict[str, dict[str, Any]]:
     table = {"importance": "importance.tsv", "ablation_dev": "ablation.dev.tsv", "ablation_test": "ablation.tsv"}
     return {
         "baseline": trained,
-        **dict.fromkeys(("gates", "penalty_gates"), gated),
+        **dict.fromkeys(("gates", "gates_from_scratch"), gated),
         **dict.fromkeys(("scratch", "selected"), left),
         "pruned": {"start_model": world.gates, "gates": world.gates / "heads.tsv"},
         **dict.fromkeys(("score", "classified", "ablation_out_of_domain", "checkpoints"), answered),
@@ -149,7 +149,7 @@ def test_a_stage_works_with_a_model_of_every_task_or_refuses_it_in_one_sentence(
 
 ANSWERED = ("ablation", "ablation_out_of_domain", "masking_curve", "checkpoints", "masked", "classified")
 """Stages that compare a model's answers with those of the text."""
-BY_LABEL = ("confidence", "importance", "lrp", "dynamics", "gates", "penalty_gates", "scratch", "selected")
+BY_LABEL = ("confidence", "importance", "lrp", "dynamics", "gates", "gates_from_scratch", "scratch", "selected")
 """Stages that need one label for each example if the model has no decoder."""
 
 

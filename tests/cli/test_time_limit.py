@@ -96,7 +96,7 @@ def test_a_model_from_scratch_is_trained_for_as_much_shorter_as_the_unpruned_one
 ) -> None:
     unpruned = train("baseline", training=RATE, baseline={"updates": 12, "minutes": 11 / 60})
     assert {"updates": 7, "updates_cut": 5}.items() <= read_json(unpruned / "model.json").items()
-    for name in ("scratch", "penalty_gates"):
+    for name in ("scratch", "gates_from_scratch"):
         again = train(name, flags={"unpruned": unpruned}, scratch={"updates": 14})
         assert read_json(again / "model.json")["updates"] == 9, name
     again = train("scratch", scratch={"updates": 14})

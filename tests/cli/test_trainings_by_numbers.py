@@ -41,8 +41,8 @@ SMALL = ModelShape(12, 4, 7, 0.0, pre_norm=True, source_subwords=SUBWORDS["sourc
                    original_heads=3, live_heads=full_heads(layers=2, heads=3))  # fmt: skip
 """The shape that the settings give."""
 SECTIONS = {"baseline": "baseline", "gates": "gates", "scratch": "scratch", "selected": "selected",
-            "penalty_gates": "scratch"}  # fmt: skip
-WITH_GATES = ("gates", "penalty_gates")
+            "gates_from_scratch": "scratch"}  # fmt: skip
+WITH_GATES = ("gates", "gates_from_scratch")
 
 
 def fresh(shape: ModelShape, seed: int) -> Transformer:
@@ -60,7 +60,7 @@ def expected_start(known: Known, name: str, seed: int) -> Transformer:
     """The model that a training of this kind starts from."""
     if name == "baseline":
         return fresh(SMALL, seed)
-    if name in ("scratch", "penalty_gates"):
+    if name in ("scratch", "gates_from_scratch"):
         shape = known_model().shape
         return fresh(pruned_shape(shape, LEFT) if name == "scratch" else shape, seed)
     whole = load_folder(known.baseline)
@@ -91,7 +91,7 @@ def test_a_training_starts_from_its_own_weights_reads_its_own_data_and_says_so(
     assert facts["provenance"]["seed"] == 4
 
 
-@pytest.mark.parametrize("name", slow_but(["scratch"], ["baseline", "scratch", "penalty_gates"]))
+@pytest.mark.parametrize("name", slow_but(["scratch"], ["baseline", "scratch", "gates_from_scratch"]))
 def test_another_seed_draws_another_model_and_the_same_seed_the_same(train: Train, name: str) -> None:
     first, again, other = (weights(train(name, seed=seed)) for seed in (1, 1, 2))
     assert same(first, again)
@@ -111,7 +111,7 @@ def test_the_seed_also_decides_on_the_order_of_the_data(train: Train, known: Kno
 
 @pytest.mark.parametrize(("name", "updates", "before"), [
     ("baseline", 4, 0), ("gates", 2, UPDATES_BEFORE), ("scratch", 3, 0), ("selected", 2, UPDATES_BEFORE),
-    ("penalty_gates", 3, 0),
+    ("gates_from_scratch", 3, 0),
 ])  # fmt: skip
 def test_a_training_is_as_long_as_its_section_says_and_goes_on_with_the_schedule_of_what_it_started_from(
     train: Train, name: str, updates: int, before: int
@@ -144,7 +144,7 @@ def test_a_model_with_a_penalty_from_the_start_learns_in_all_its_parts_and_is_tr
 ) -> None:
     """Its decoder is not frozen, since it is untrained; patience is off, as it would leave gates half closed."""
     lengths: dict[str, Any] = {"scratch": {"updates": 3, "patience": 1}, "gates": {"updates": 9}}
-    run = train("penalty_gates", training=RATE, flags={"scope": "enc_self"}, **lengths)
+    run = train("gates_from_scratch", training=RATE, flags={"scope": "enc_self"}, **lengths)
     start = fresh(known_model().shape, 1).state_dict()
     assert not [name for name, value in weights(run).items() if torch.equal(value, start[name])]
     assert {row["attention"] for row in read_tsv(run / "heads.tsv")} == {"enc_self"}
@@ -170,7 +170,7 @@ def test_an_average_is_that_of_the_last_states_and_of_no_more(train: Train, name
 
 def test_the_moments_asked_for_are_kept_as_the_weights_then_were(train: Train) -> None:
     changes: dict[str, Any] = {"training": RATE}
-    run = train("baseline", **changes, baseline={"keep_at": [1, 3], "average_last": 3})
+    run = train("baseline", **changes, baseline={"checkpoint_updates": [1, 3], "average_last": 3})
     assert {path.name for path in (run / "checkpoints").iterdir()} == {
         f"checkpoint-0000000{n}.safetensors" for n in (1, 3)
     }
@@ -187,7 +187,7 @@ def test_patience_ends_a_training_that_gets_no_better_and_its_moments_stay_unkep
     """At a learning rate of zero nothing improves after the first evaluation."""
     changes: dict[str, Any] = {name: {"updates": 6, "patience": patience}}
     if name == "baseline":
-        changes[name]["keep_at"] = [2, 5]
+        changes[name]["checkpoint_updates"] = [2, 5]
     run = train(name, **changes)
     assert read_json(run / "model.json")["updates"] == updates
     assert len(read_jsonl(run / "train.jsonl")) == updates

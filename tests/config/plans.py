@@ -41,7 +41,7 @@ NOTHING = {
     "selection": {"methods": [], "budgets": [], "draws": 2, "fine_tuned": {"methods": [], "budgets": []}},
     "scratch_scopes": [],
     "scratch_lambdas": {},
-    "penalty_scratch_scopes": [],
+    "gates_from_scratch_scopes": [],
     "trained_on_scopes": [],
 }
 GOLD, OWN, BOTH = {"trees": ["gold"]}, {"trees": ["own"]}, {"trees": ["stanza", "gold"]}

@@ -86,8 +86,8 @@ def test_shares_are_of_the_heads_of_the_encoder_alone() -> None:
             r"sweep.scratch_scopes names enc_self, but a model that classifies",
         ),
         (
-            {"sweep": {"penalty_scratch_scopes": ["all", "enc_self"]}},
-            r"sweep.penalty_scratch_scopes names enc_self, but",
+            {"sweep": {"gates_from_scratch_scopes": ["all", "enc_self"]}},
+            r"sweep.gates_from_scratch_scopes names enc_self, but",
         ),
         (
             {"sweep": {"scratch_lambdas": {"enc_self": [0.1]}}},
@@ -176,7 +176,7 @@ def test_a_pretrained_model_for_another_task_than_the_corpus_is_for_is_refused_w
         write_json(tmp_path / "config.json", {"model_type": kind})
     else:
         (tmp_path / "model.npz").write_bytes(b"PK\x03\x04")
-    theirs = {"corpus": corpus, "baseline": {"pretrained": str(tmp_path), "keep_at": []}}
+    theirs = {"corpus": corpus, "baseline": {"pretrained": str(tmp_path), "checkpoint_updates": []}}
     whole = merged(config({}), {"experiments": {experiment: theirs}})
     plan = Plan(whole)
     if sentence:

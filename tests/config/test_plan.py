@@ -20,7 +20,7 @@ SWEPT = {
     "lambdas": {"enc_self": [0.5], "all": [4, 0.25]},
     "budgets": {"all": [48]},
     "scratch_scopes": ["all"],
-    "penalty_scratch_scopes": ["enc_self"],
+    "gates_from_scratch_scopes": ["enc_self"],
 }
 
 
@@ -56,10 +56,10 @@ def test_runs_stand_by_kind_scope_and_target_with_the_control_first_and_every_se
     for kind in ("gates", "pruned"):
         assert of[kind] == [f"results/one/{kind}/{target}/{seed}" for target in swept for seed in seeds]
     assert of["scratch"] == [f"results/one/scratch/all/{t}/{seed}" for t in ("lam-0.25", "lam-4") for seed in seeds]
-    for kind in ("penalty_gates", "penalty_scratch"):
+    for kind in ("gates_from_scratch", "pruned_from_scratch"):
         assert of[kind] == [f"results/one/{kind}/enc_self/lam-0.5/{seed}" for seed in seeds]
     assert of["selected"] == []
-    order = ("baseline", "gates", "pruned", "scratch", "penalty_gates", "penalty_scratch")
+    order = ("baseline", "gates", "pruned", "scratch", "gates_from_scratch", "pruned_from_scratch")
     assert plan(SWEPT).run_folders("one", KINDS) == [folder for kind in order for folder in of[kind]]
     scored = [folder for kind in order if "gates" not in kind for folder in of[kind]]
     assert plan(SWEPT).run_folders("one") == scored
@@ -70,7 +70,7 @@ def test_from_scratch_are_only_those_lambdas_of_a_scope_that_are_named() -> None
     from_scratch = plan(some).run_folders("one", ["scratch"])
     assert from_scratch == [f"results/one/scratch/{target}/seed-1" for target in ("enc_self/lam-0.5", "all/lam-4")]
     assert plan({**some, "scratch_lambdas": {"all": [], "enc_self": []}}).run_folders("one", ["scratch"]) == []
-    others = ["gates", "penalty_gates", "penalty_scratch"]
+    others = ["gates", "gates_from_scratch", "pruned_from_scratch"]
     assert plan(some).run_folders("one", others) == plan({**some, "scratch_lambdas": {}}).run_folders("one", others)
 
 

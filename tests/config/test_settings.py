@@ -14,8 +14,9 @@ from heads.base.files import UserError
 from heads.base.methods import METHOD_FILES
 from heads.base.names import SCOPES, TOKENISERS
 from heads.config.experiment import ChoiceSettings, Experiment, FineTunedSettings, SweepSettings
-from heads.config.settings import STAGE_SECTIONS, merged, resolve, stage_settings
+from heads.config.settings import STAGE_SECTIONS, merged, resolve, section, stage_settings
 from heads.config.sweep import choices, targets
+from heads.config.trainings import GatesSettings
 
 CLASSES: dict[str, Any] = {
     name: one.annotation for name, one in Experiment.model_fields.items() if name not in ("corpus", "sweep", "tokenize")
@@ -112,6 +113,28 @@ def test_lists_are_replaced_whole_and_nothing_given_is_changed() -> None:
     assert result == {"a": {"list": [9], "kept": 4}, "b": 5, "c": 7}
     result["a"]["list"].append(10)
     assert (base, changes) == before
+
+
+def test_keys_by_their_old_names_are_read_beside_defaults_and_by_stages(config: dict[str, Any]) -> None:
+    old = {
+        "baseline": {"keep_at": [3, 5]}, "gates": {"settled_share": 0.25},
+        "sweep": {"penalty_scratch_scopes": ["enc_self"]},
+    }  # fmt: skip
+    new = {
+        "baseline": {"checkpoint_updates": [3, 5]}, "gates": {"fixed_gates_share": 0.25},
+        "sweep": {"gates_from_scratch_scopes": ["enc_self"]},
+    }  # fmt: skip
+    config["experiments"] |= {"old": old, "new": new, "plain": None}
+    experiments = resolve(config)
+    found = {name: experiments[name].model_dump() for name in ("old", "new", "plain")}
+    assert found["old"] == found["new"] != found["plain"]
+    told = [stage_settings(experiments[name], "gates")["gates"] for name in ("old", "new")]
+    assert [section(GatesSettings, one).fixed_gates_share for one in told] == [0.25, 0.25]
+    # A file from before has the old names alone, among the defaults too.
+    for part, names in (("baseline", "keep_at checkpoint_updates"), ("gates", "settled_share fixed_gates_share")):
+        before, now = names.split()
+        config["defaults"][part][before] = config["defaults"][part].pop(now)
+    assert resolve(config)["old"].model_dump() == found["old"]
 
 
 def test_an_experiment_that_is_like_another_starts_from_its_changes(config: dict[str, Any]) -> None:

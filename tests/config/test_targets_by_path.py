@@ -84,7 +84,7 @@ def test_of_an_imported_model_its_stage_says_it() -> None:
 @pytest.mark.slow
 def test_snakemake_tells_it_while_it_plans(tmp_path: Path) -> None:
     folder = checkout(tmp_path)
-    for run in ("gates/all/keep-13", "penalty_gates/enc_self/keep-5", "selected/all/lrp-13"):
+    for run in ("gates/all/keep-13", "gates_from_scratch/enc_self/keep-5", "selected/all/lrp-13"):
         words = (f"results/tiny/{run}/seed-1/heads.tsv", "--dry-run", "--cores", "1")
         done = snakemake(folder, *words, "--configfile", str(ROOT / "tests/workflow/tiny.yaml"))
         number = run.rpartition("-")[2]

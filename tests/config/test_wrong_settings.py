@@ -27,7 +27,7 @@ MARKED: list[tuple[str, Any, str]] = [
     ("training.precision", "fp16", r"training\.precision.*fp16"),
     ("gates.hard_concrete.low", 0.1, r"hard_concrete\.low"),
     ("model.pre_norm", 1, r"model\.pre_norm is 1.*boolean"),
-    ("baseline.keep_at", [0], r"baseline\.keep_at\.0"),
+    ("baseline.checkpoint_updates", [0], r"baseline\.checkpoint_updates\.0"),
     ("baseline.decoder", "lstm", r"baseline\.decoder is 'lstm'.*self_attention"),
     ("sweep.lambdas.al", [1], r"sweep\.lambdas\.al is not a setting.*all\?"),
     ("sweep.budgets.enc-self", [1], r"sweep\.budgets\.enc-self is not a setting.*enc_self\?"),
@@ -84,7 +84,7 @@ MARKED: list[tuple[str, Any, str]] = [
 UNMARKED: list[tuple[str, Any, str]] = [
     ("model.heads", 5, r"model\.width 64 does not divide into 5 heads"),
     ("model", {"width": 9, "heads": 3}, r"model\.width 9 is odd"),
-    ("baseline.keep_at", [7, 9999], r"baseline\.keep_at has 9999, but the training ends before"),
+    ("baseline.checkpoint_updates", [7, 9999], r"baseline\.checkpoint_updates has 9999, but the training ends before"),
     ("baseline.fine_tuning_updates", 5, r"baseline\.fine_tuning_updates needs baseline\.pretrained: name a model"),
     ("baseline.decoder", "self_attention", r"baseline\.decoder needs baseline\.pretrained: name a model there"),
     (
@@ -97,13 +97,13 @@ UNMARKED: list[tuple[str, Any, str]] = [
     ("baseline.prefix", ">>ru<<", r"baseline\.prefix needs baseline\.pretrained: name a model there, or take it"),
     (
         "baseline",
-        {"pretrained": "there", "keep_at": [3]},
-        r"keep_at needs a training, and a .* has none here: empty it, or say .* under fine_tuning_updates\.",
+        {"pretrained": "there", "checkpoint_updates": [3]},
+        r"checkpoint_updates needs a training, and a .* has none here: empty it, or say .* under fine_tuning_updates\.",
     ),
     (
         "baseline",
-        {"pretrained": "there", "fine_tuning_updates": 2, "keep_at": [3]},
-        r"baseline\.keep_at has 3, but the training ends before",
+        {"pretrained": "there", "fine_tuning_updates": 2, "checkpoint_updates": [3]},
+        r"baseline\.checkpoint_updates has 3, but the training ends before",
     ),
     ("corpus", "demos", r"experiments\.demo\.corpus is 'demos'.*demo\?"),
     ("sweep.selection.budgets", [9, 37], r"budgets has 37.*36 heads"),

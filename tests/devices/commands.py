@@ -25,7 +25,7 @@ OURS: dict[str, Mapping[str, Any]] = {
     "training": {"batch_tokens": 100, "micro_batch_tokens": 60, "learning_rate": 0.005, "adam_epsilon": 0.01,
                  "evaluate_every": 50, "dev_bleu_sentences": 1},
     "baseline": {"updates": 2, "average_last": 1},
-    "gates": {"updates": 3, "gate_learning_rate": 0.3, "settled_share": 0.34},
+    "gates": {"updates": 3, "gate_learning_rate": 0.3, "fixed_gates_share": 0.34},
     "scratch": {"updates": 2},
     "translate": {"beam": 2, "sentences": 3},
     "ablation": {**SEARCH, "sentences": 2, "dev_sentences": 1, "resamples": 199},
@@ -115,7 +115,7 @@ def _opened(at: Place, out: Path) -> Flags:
 OWN: dict[str, Callable[[Place, Path], Flags]] = {
     **dict.fromkeys(("alignment_heads", "cross_attention_roles"), _linked),
     **dict.fromkeys(("dynamics", "roles"), _with_trees),
-    **dict.fromkeys(("gates", "penalty_gates"), lambda at, out: {"target": "lam-0.5"}),
+    **dict.fromkeys(("gates", "gates_from_scratch"), lambda at, out: {"target": "lam-0.5"}),
     "distilled": lambda at, out: {"text": at.text("train", "source"), "sentences": 4, "after": 1},
     "inspect": lambda at, out: {**_opened(at, out), "text": at.text("test", "source"), "sentences": 4, "masked": 1},
     "maps": _shown,

@@ -25,7 +25,7 @@ pytestmark = pytest.mark.slow
 RUN = "results/tiny/baseline/seed-1"
 MODEL = f"{RUN}/model.safetensors"
 SUBWORDS = ("results/tiny/bpe/source.model", "results/tiny/bpe/dev.source.safetensors")
-LONG = {"baseline": {"updates": 120, "average_every": 40, "keep_at": []}, "training": {"evaluate_every": 20}}
+LONG = {"baseline": {"updates": 120, "average_every": 40, "checkpoint_updates": []}, "training": {"evaluate_every": 20}}
 
 
 @pytest.fixture(scope="module")

@@ -34,7 +34,7 @@ SMALL = {
             "bpe": {"source_subwords": 120, "target_subwords": 130},
             "model": {"width": 8, "feedforward": 10},
             "training": {"batch_tokens": 200, "micro_batch_tokens": 100, "evaluate_every": 5, "dev_bleu_sentences": 0},
-            "baseline": {"updates": 12, "average_last": 2, "average_every": 3, "keep_at": [4]},
+            "baseline": {"updates": 12, "average_last": 2, "average_every": 3, "checkpoint_updates": [4]},
             "gates": {"updates": 7, "average_last": 1, "record_every": 2},
         }
     },

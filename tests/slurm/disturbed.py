@@ -23,7 +23,7 @@ MODEL = f"{RUN}/model.safetensors"
 UNDISTURBED, SECOND_LOG, LONG = "undisturbed.safetensors", "second.txt", "long.yaml"
 LONGER = {
     "training": {"evaluate_every": 250, "dev_bleu_sentences": 0},
-    "baseline": {"updates": 500, "average_every": 250, "keep_at": []},
+    "baseline": {"updates": 500, "average_every": 250, "checkpoint_updates": []},
 }
 
 

@@ -11,7 +11,7 @@ from checkouts import ROOT, checkout, configuration, snakemake
 from heads.config.corpus_entries import local_files_of, parse_corpus
 
 PROFILE = yaml.safe_load((ROOT / "profiles/slurm/config.yaml").read_text(encoding="utf-8"))
-TRAININGS = {"baseline", "imported", "gates", "scratch", "selected", "penalty_gates", "parser_model"}
+TRAININGS = {"baseline", "imported", "gates", "scratch", "selected", "gates_from_scratch", "parser_model"}
 # Each takes hours, and an experiment has few.
 ABLATIONS = {"ablation", "ablation_out_of_domain"}
 ALONE = {*TRAININGS, *ABLATIONS, "fetch", "parser", "speed"}

@@ -154,7 +154,7 @@ def test_a_model_that_came_trained_is_compared_with_scratch_once_both_levelled_a
     """Its updates are unknown. The fake gates' loss still falls; gates from scratch are compared as they are."""
     runs = write_results(tmp_path / "made", World(layers=2, heads=3, lams=("0.01", "0.1")))
     (source,) = (run for run in runs if run.parts[-4:-1] == ("scratch", "all", "lam-0.1"))
-    penalty = source.parents[3] / "penalty_scratch/all/lam-0.1/seed-1"
+    penalty = source.parents[3] / "pruned_from_scratch/all/lam-0.1/seed-1"
     penalty.mkdir(parents=True)
     for name in ("bleu.json", "bleu_statistics.tsv", "model.json"):
         (penalty / name).write_bytes((source / name).read_bytes())

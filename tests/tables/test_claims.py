@@ -125,7 +125,7 @@ def test_the_papers_numbers_of_functions_are_those_of_its_figures() -> None:
 
 
 SEEN = ("baseline", "", ""), ("pruned", "all", "0"), ("pruned", "all", "0.1"), ("scratch", "all", "0.1"), \
-    ("pruned", "enc_self", "0.1"), ("scratch", "enc_self", "0.1"), ("penalty_scratch", "all", "0.1")  # fmt: skip
+    ("pruned", "enc_self", "0.1"), ("scratch", "enc_self", "0.1"), ("pruned_from_scratch", "all", "0.1")  # fmt: skip
 
 NOTHING = pd.DataFrame({"experiment": [], "seed": []})
 """No measures of heads."""
@@ -183,12 +183,14 @@ def test_the_draws_of_two_models_are_of_the_same_sentences() -> None:
     """The spread of their difference is that of a paired bootstrap written as a loop, and zero for equal models."""
     frames = made_frames()
     found = gather(frames, NOTHING, "x", 1).runs
-    one, other = (found[found["kind"] == kind]["scores"].iloc[0] for kind in ("baseline", "penalty_scratch"))
+    one, other = (found[found["kind"] == kind]["scores"].iloc[0] for kind in ("baseline", "pruned_from_scratch"))
     table = frames["bleu_statistics.tsv"].query("experiment == 'x' and seed == 1").set_index("kind")["statistics"]
     rng, differences = np.random.default_rng(77), []
     for _ in range(1500):
         drawn = rng.integers(60, size=60)
-        differences.append(bleu_of(table["baseline"][drawn].sum(0)) - bleu_of(table["penalty_scratch"][drawn].sum(0)))
+        differences.append(
+            bleu_of(table["baseline"][drawn].sum(0)) - bleu_of(table["pruned_from_scratch"][drawn].sum(0))
+        )
     finding = of_draws(one - other)
     low, high = np.quantile(differences, [0.025, 0.975])
     assert (finding.low, finding.high) == pytest.approx((low, high), abs=0.12 * (high - low))

@@ -167,7 +167,7 @@ def test_scratch_of_the_encoder_alone_is_its_own_claim() -> None:
 def penalised(share: float, scores: Sequence[float], scope: str = "enc_self") -> Evidence:
     """Fine-tuned models that lose 1 and 2 BLEU, and one trained from scratch with the penalty."""
     found = line(scope, {0.5: 1.0, 0.25: 2.0}, control=0.4)
-    other = scored(("penalty_scratch", scope, "0.3", share, scores, None))
+    other = scored(("pruned_from_scratch", scope, "0.3", share, scores, None))
     return replace(found, runs=pd.concat([found.runs, other.runs], ignore_index=True))
 
 
@@ -181,7 +181,7 @@ def test_the_penalty_from_scratch_is_held_against_fine_tuning_at_the_same_share_
     assert verdict("penalty_from_scratch", penalised(0.1, less(TORN, 9.0))) == ""
     assert verdict("penalty_from_scratch", line("enc_self", {0.5: 1.0})) == ""
     encoder_only = line("enc_self", {0.5: 1.0})
-    in_all = penalised(0.5, less(TORN, 9.0), "all").runs.query("kind == 'penalty_scratch'")
+    in_all = penalised(0.5, less(TORN, 9.0), "all").runs.query("kind == 'pruned_from_scratch'")
     only_other = replace(encoder_only, runs=pd.concat([encoder_only.runs, in_all]))
     assert verdict("penalty_from_scratch", only_other) == "", "fine-tuned in another scope"
 
@@ -190,7 +190,7 @@ def test_fine_tuning_is_held_against_the_mean_over_all_penalties_from_scratch() 
     two = pd.concat([penalised(0.5, less(TORN, loss)).runs for loss in (1.1, 1.5)]).drop_duplicates(
         ["kind", "share", "lam"], keep="first"
     )
-    more = penalised(0.25, less(TORN, 2.9)).runs.query("kind == 'penalty_scratch'")
+    more = penalised(0.25, less(TORN, 2.9)).runs.query("kind == 'pruned_from_scratch'")
     found = replace(penalised(0.5, TORN), runs=pd.concat([two, more], ignore_index=True))
     assert claims.penalty_gain(found).ours == pytest.approx((0.1 + 0.9) / 2)
 

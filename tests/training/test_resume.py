@@ -239,7 +239,7 @@ KEPT = (2, 5, 8, 10)
 
 def keeping(new_training: New, updates: tuple[int, ...] = KEPT) -> Training:
     training = build(new_training)
-    training.plan = dataclasses.replace(training.plan, keep_at=updates)
+    training.plan = dataclasses.replace(training.plan, checkpoint_updates=updates)
     return training
 
 

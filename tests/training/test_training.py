@@ -137,7 +137,7 @@ def test_once_gates_have_settled_they_are_those_of_the_finished_model_and_cost_n
 def test_gates_learn_for_as_long_as_the_settings_say(tiny_shape: Callable[..., ModelShape]) -> None:
     model = Transformer(tiny_shape())
     for share, expected in ((0.0, 60), (0.25, 45), (0.99, 1)):
-        settings = GatesSettings(updates=60, settled_share=share)
+        settings = GatesSettings(updates=60, fixed_gates_share=share)
         assert pruning_of(model, "all", Target.parse("lam-0.1"), settings, ()).updates == expected
         subset = pruning_of(model, "all", Target.parse("dsp-3", by_gates=True), settings, ()).gates
         assert isinstance(subset, SubsetGates)

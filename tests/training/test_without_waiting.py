@@ -99,7 +99,7 @@ def spoilt_at(training: Training, update: int) -> Training:
     [
         ({"evaluate_every": 6}, 6),
         ({"plan": {"updates": 11, "average_last": 5, "average_every": 2}}, 6),
-        ({"keep_at": (2, 7)}, 7),
+        ({"checkpoint_updates": (2, 7)}, 7),
         ({"save_every": 0.0}, 5),
         ({}, 11),
     ],
@@ -109,9 +109,11 @@ def test_a_loss_that_is_no_number_is_found_before_anything_is_kept_and_names_its
     new_training: New, tmp_path: Path, how: dict[str, Any], reached: int
 ) -> None:
     how = {"plan": {"updates": 11}, **how}
-    save_every, keep_at = how.pop("save_every", 1e9), how.pop("keep_at", ())
+    save_every, checkpoint_updates = how.pop("save_every", 1e9), how.pop("checkpoint_updates", ())
     training = unwaited(spoilt_at(new_training(**how), 5))
-    training.plan = TrainingPlan(training.plan.training, training.plan.length, 7, 0, training.plan.device, keep_at)
+    training.plan = TrainingPlan(
+        training.plan.training, training.plan.length, 7, 0, training.plan.device, checkpoint_updates
+    )
     with pytest.raises(FloatingPointError, match=r"the loss is inf at update 5$"):
         run(training, tmp_path / "unfinished", save_every)
     assert training.update == reached

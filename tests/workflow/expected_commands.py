@@ -11,9 +11,9 @@ SIDES = ("source", "target")
 OF = "results/{experiment}"
 BPE, CORPUS, SETTINGS = f"{OF}/bpe", "results/corpora/{corpus}", "{experiment}: "
 RUN, BASELINE = f"{OF}/{{run}}", f"{OF}/baseline/seed-{{seed}}"
-GATES, PRUNED, SCRATCH, SELECTED, PENALTY_GATES, PENALTY_SCRATCH = (
+GATES, PRUNED, SCRATCH, SELECTED, GATES_FROM_SCRATCH, PRUNED_FROM_SCRATCH = (
     f"{OF}/{kind}/{{scope}}/{{target}}/seed-{{seed}}"
-    for kind in ("gates", "pruned", "scratch", "selected", "penalty_gates", "penalty_scratch")
+    for kind in ("gates", "pruned", "scratch", "selected", "gates_from_scratch", "pruned_from_scratch")
 )
 TABLE, FIGURE = "results/tables/table_{name}.tsv", "results/figures/{experiment}/{name}"
 GRAMS = f"{BASELINE}/grams.safetensors"
@@ -83,10 +83,10 @@ COMMANDS: dict[str, Mapping[str, str]] = {
         **{"history": f"{SELECTED}/train.jsonl", "heads": "{chosen_heads}", "grams": "{grams}"},
         **WHILE_TRAINING,
     },
-    "penalty_gates": {"history": f"{PENALTY_GATES}/train.jsonl", "target": "{target}", **WHILE_TRAINING},
-    "penalty_scratch": {
-        **{"heads": f"{PENALTY_SCRATCH}/heads.tsv", "start-model": PENALTY_GATES},
-        **{"gates": f"{PENALTY_GATES}/heads.tsv"},
+    "gates_from_scratch": {"history": f"{GATES_FROM_SCRATCH}/train.jsonl", "target": "{target}", **WHILE_TRAINING},
+    "pruned_from_scratch": {
+        **{"heads": f"{PRUNED_FROM_SCRATCH}/heads.tsv", "start-model": GATES_FROM_SCRATCH},
+        **{"gates": f"{GATES_FROM_SCRATCH}/heads.tsv"},
     },
     "score": {
         **{"bleu": f"{RUN}/bleu.json", "translations": f"{RUN}/translations.txt"},
@@ -232,7 +232,7 @@ READ = {
     **dict.fromkeys(("measures", "correlations", "heads_needed"), GATED),
     **dict.fromkeys(("alignment_heads", "heads_by_type", "heads_by_layer"), LEFT_OF_ALL),
     **dict.fromkeys(("scratch_curve", "scratch_curves"), CURVES),
-    **dict.fromkeys(("claims", "scoreboard"), (FIRST, *LAM, *DRIVEN, "penalty_scratch/*/lam-*")),
+    **dict.fromkeys(("claims", "scoreboard"), (FIRST, *LAM, *DRIVEN, "pruned_from_scratch/*/lam-*")),
     "pruning": (FIRST, *LAM, *DRIVEN),
     "hard_concrete": GATED[1:],
     "bleu_encoder_heads": (FIRST, "pruned/enc_self/lam-*", "pruned/enc_self/keep-*"),

@@ -117,7 +117,7 @@ def test_cached_rules_tell_their_commands_nothing_that_the_cache_does_not_know()
     named = [(re.match(r"(?:use rule (\w+) as|rule) (\w+)\b", block), block) for block in blocks]
     rules = {found[2]: (found[1], block) for found, block in named if found}
     cached = {name for name, (_, block) in rules.items() if "\n    cache: CACHED\n" in block}
-    assert cached == {*EXPECTED, "penalty_gates", "penalty_scratch", "selected"}
+    assert cached == {*EXPECTED, "gates_from_scratch", "pruned_from_scratch", "selected"}
     for name in cached:
         base = name
         while "    shell:" not in rules[base][1]:
@@ -130,12 +130,12 @@ def test_cached_rules_tell_their_commands_nothing_that_the_cache_does_not_know()
 @pytest.mark.slow
 def test_one_cache_holds_every_kind_of_model(cached: Run, tmp_path: Path) -> None:
     """A rule that inherits from another does not inherit its caching."""
-    kinds = ("penalty_scratch/enc_self/lam-50", "scratch/all/lam-50", "selected/all/random1-6")
+    kinds = ("pruned_from_scratch/enc_self/lam-50", "scratch/all/lam-50", "selected/all/random1-6")
     models = [f"results/tiny/{kind}/seed-1/model.safetensors" for kind in kinds]
     one, other = (tmp_path / name for name in ("one", "other"))
     for folder in (one, other):
         folder.mkdir()
     assert cached(checkout(one), *models).returncode == 0
     said = cached(checkout(other), "-n", *models).stdout
-    gates = "results/tiny/penalty_gates/enc_self/lam-50/seed-1/model.safetensors"
+    gates = "results/tiny/gates_from_scratch/enc_self/lam-50/seed-1/model.safetensors"
     assert {path.removeprefix("results/") for path in (*models, gates)} <= spared(said) and not computed(said)

@@ -65,7 +65,7 @@ SWEEP = {
     "seeds": [1, 2],
     "lambdas": {"enc_self": [0.5], "all": [0.25, 4]},
     "budgets": {"all": [3]},
-    "penalty_scratch_scopes": ["enc_self"],
+    "gates_from_scratch_scopes": ["enc_self"],
     "trained_on_scopes": ["all"],
     "selection": {
         "methods": ["token", "confidence", "lrp", "ablation", "optimal", "random", "stratified"],
@@ -182,7 +182,16 @@ def folders_of(jobs: list[Job], *patterns: str, experiments: tuple[str, ...] = (
     return {f for f, p in found if all(scope in p for scope in UNIT_SCOPES if f"/{scope}/" in f)}
 
 
-TRAINED = ("baseline", "imported", "gates", "pruned", "scratch", "selected", "penalty_gates", "penalty_scratch")
+TRAINED = (
+    "baseline",
+    "imported",
+    "gates",
+    "pruned",
+    "scratch",
+    "selected",
+    "gates_from_scratch",
+    "pruned_from_scratch",
+)
 
 MAKES_TEXT = ("corpus", "out_of_domain", "trees", "alignment", "parser_model", "distilled")
 COMPUTING = (
@@ -476,7 +485,7 @@ def test_the_benchmark_of_a_job_has_the_name_of_its_log_by_which_its_cost_is_fou
 def test_every_trained_model_is_scored_once_but_for_those_whose_gates_are_still_there(jobs: list[Job]) -> None:
     scored = sorted(job.flags["model"] for job in jobs if job.rule == "score")
     trained = sorted(job.flags["model"] for job in jobs if job.rule in TRAINED)
-    apart = ("gates/", "/near/", "/taken/", "/mine/", "/untreed/", "/told/")
+    apart = ("gates/", "gates_from_scratch/", "/near/", "/taken/", "/mine/", "/untreed/", "/told/")
     assert scored == [model for model in trained if not any(word in model for word in apart)]
 
 

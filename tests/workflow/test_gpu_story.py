@@ -20,7 +20,7 @@ SWEEP = {
     "lambdas": {"enc_self": [], "all": [50]},
     "budgets": {"enc_self": [], "all": []},
     "selection": {**NOTHING, "fine_tuned": NOTHING},
-    "penalty_scratch_scopes": [],
+    "gates_from_scratch_scopes": [],
     "trained_on_scopes": [],
 }
 TABLE = "results/tables/table_pruning.tsv"

@@ -160,7 +160,7 @@ def test_an_experiment_like_one_with_trees_runs_on_text_without_any(clone: Path)
     bpe = {"source_subwords": 50, "target_subwords": 50}
     sweep = {
         "lambdas": {"enc_self": [], "all": []},
-        "penalty_scratch_scopes": [],
+        "gates_from_scratch_scopes": [],
         "budgets": {"enc_self": [], "all": []},
     }
     sweep["selection"] = {"fine_tuned": {"methods": []}}

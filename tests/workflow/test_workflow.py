@@ -288,7 +288,7 @@ def test_changing_how_roles_are_judged_retrains_nothing(tiny_run: Path, tmp_path
 BASELINE = ("baseline/seed-1",)
 AFTER = (
     *("gates/all/lam-50/seed-1", "pruned/all/lam-50/seed-1", "scratch/all/lam-50/seed-1", "gates/all/dsp-6/seed-1"),
-    *("selected/all/lam-50/seed-1", "penalty_gates/enc_self/lam-50/seed-1"),
+    *("selected/all/lam-50/seed-1", "gates_from_scratch/enc_self/lam-50/seed-1"),
 )
 
 

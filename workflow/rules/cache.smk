@@ -1,6 +1,6 @@
 # Snakemake's cache between workflows: SNAKEMAKE_OUTPUT_CACHE=/shared/folder snakemake --cache
 # On a cluster, name the rules, because Snakemake does not pass a bare --cache on to jobs that run elsewhere:
-# --cache corpus bpe encode baseline gates pruned scratch selected penalty_gates penalty_scratch
+# --cache corpus bpe encode baseline gates pruned scratch selected gates_from_scratch pruned_from_scratch
 #
 # The key of a cached result is made of the command as written in the rule, the params, the conda environment if any,
 # the same for all jobs before it, and the content of files that no job makes. Wildcards, threads, devices and the Python

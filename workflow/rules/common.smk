@@ -130,8 +130,8 @@ GATES = "results/{experiment}/gates/{scope}/{target}/seed-{seed}"
 PRUNED = "results/{experiment}/pruned/{scope}/{target}/seed-{seed}"
 SCRATCH = "results/{experiment}/scratch/{scope}/{target}/seed-{seed}"
 SELECTED = f"results/{{experiment}}/selected/{names.CHOICE_SCOPE}/{{choice}}/seed-{{seed}}"
-PENALTY_GATES = "results/{experiment}/penalty_gates/{scope}/{target}/seed-{seed}"
-PENALTY_SCRATCH = "results/{experiment}/penalty_scratch/{scope}/{target}/seed-{seed}"
+GATES_FROM_SCRATCH = "results/{experiment}/gates_from_scratch/{scope}/{target}/seed-{seed}"
+PRUNED_FROM_SCRATCH = "results/{experiment}/pruned_from_scratch/{scope}/{target}/seed-{seed}"
 ANY_RUN = "results/{experiment}/{run}"
 MODEL = ("model.safetensors", "model.json")
 

@@ -173,21 +173,21 @@ rule scratch:
         " --threads {threads} --processes {resources.processes} > {log:q} 2>&1"
 
 
-rule penalty_gates:
+rule gates_from_scratch:
     """Train a model from scratch with gates and their penalty (Voita et al., footnote 8)."""
     input:
         **TRAINING_DATA,
         unpruned=fitting(rules.baseline.output.shape),
     output:
-        model=f"{PENALTY_GATES}/model.safetensors",
-        shape=f"{PENALTY_GATES}/model.json",
-        history=f"{PENALTY_GATES}/train.jsonl",
-        heads=f"{PENALTY_GATES}/heads.tsv",
-        gates_log=f"{PENALTY_GATES}/gates.jsonl",
+        model=f"{GATES_FROM_SCRATCH}/model.safetensors",
+        shape=f"{GATES_FROM_SCRATCH}/model.json",
+        history=f"{GATES_FROM_SCRATCH}/train.jsonl",
+        heads=f"{GATES_FROM_SCRATCH}/heads.tsv",
+        gates_log=f"{GATES_FROM_SCRATCH}/gates.jsonl",
     log:
-        f"{PENALTY_GATES}/log/penalty_gates.txt",
+        f"{GATES_FROM_SCRATCH}/log/gates_from_scratch.txt",
     benchmark:
-        f"{PENALTY_GATES}/bench/penalty_gates.tsv"
+        f"{GATES_FROM_SCRATCH}/bench/gates_from_scratch.tsv"
     wildcard_constraints:
         scope=SCOPES_OF_HEADS,
     cache: CACHED
@@ -200,7 +200,7 @@ rule penalty_gates:
         runtime=growing(2880),
         processes=1,
     params:
-        settings=settings_of("penalty_gates"),
+        settings=settings_of("gates_from_scratch"),
         data=subpath(input.target_bpe, parent=True),
         seed="{seed}",
         unpruned=subpath(input.unpruned, parent=True),
@@ -208,26 +208,26 @@ rule penalty_gates:
         target="{target}",
         model=subpath(output.model, parent=True),
     shell:
-        "python -m heads penalty_gates --settings {params.settings:q} --data {params.data:q} --references {input.references:q}"
+        "python -m heads gates_from_scratch --settings {params.settings:q} --data {params.data:q} --references {input.references:q}"
         " --seed {params.seed:q} --unpruned {params.unpruned:q} --scope {params.scope:q} --target {params.target:q}"
         " --model {params.model:q} --history {output.history:q} --heads {output.heads:q} --gates-log {output.gates_log:q}"
         " --threads {threads} --processes {resources.processes} > {log:q} 2>&1"
 
 
-use rule pruned as penalty_scratch with:
+use rule pruned as pruned_from_scratch with:
     """Remove the heads whose gates closed in a training from scratch, with the same check."""
     input:
-        start_model=rules.penalty_gates.output.model,
-        start_shape=rules.penalty_gates.output.shape,
-        gates=rules.penalty_gates.output.heads,
+        start_model=rules.gates_from_scratch.output.model,
+        start_shape=rules.gates_from_scratch.output.shape,
+        gates=rules.gates_from_scratch.output.heads,
     output:
-        model=f"{PENALTY_SCRATCH}/model.safetensors",
-        shape=f"{PENALTY_SCRATCH}/model.json",
-        heads=f"{PENALTY_SCRATCH}/heads.tsv",
+        model=f"{PRUNED_FROM_SCRATCH}/model.safetensors",
+        shape=f"{PRUNED_FROM_SCRATCH}/model.json",
+        heads=f"{PRUNED_FROM_SCRATCH}/heads.tsv",
     log:
-        f"{PENALTY_SCRATCH}/log/penalty_scratch.txt",
+        f"{PRUNED_FROM_SCRATCH}/log/pruned_from_scratch.txt",
     benchmark:
-        f"{PENALTY_SCRATCH}/bench/penalty_scratch.tsv"
+        f"{PRUNED_FROM_SCRATCH}/bench/pruned_from_scratch.tsv"
     wildcard_constraints:
         scope=SCOPES_OF_HEADS,
     cache: CACHED

@@ -87,10 +87,12 @@ ONLY_OF = {
 """Files that only runs with this task have; no run of the workflow has those of vectors and of ONE_MODEL."""
 KINDS_OF = {TRANSLATION: ATTENTIONS, CLASSIFICATION: ("enc_self",)}
 """The kinds of attention that models have, by their task."""
-KINDS = ("baseline", "gates", "pruned", "scratch", "selected", "penalty_gates", "penalty_scratch")
-"""The kinds of trained models, in the order in which they are made. `penalty_gates` are trained with gates and their
-penalty from a fresh initialisation; `penalty_scratch` is what is left of such a model."""
-WITH_GATES = ("gates", "penalty_gates")
+KINDS = ("baseline", "gates", "pruned", "scratch", "selected", "gates_from_scratch", "pruned_from_scratch")
+"""The kinds of trained models, in the order in which they are made. `gates_from_scratch` are trained with gates and
+their penalty from a fresh initialisation; `pruned_from_scratch` is what is left of such a model."""
+OLD_KINDS = {"penalty_gates": "gates_from_scratch", "penalty_scratch": "pruned_from_scratch"}
+"""Kinds by the names that their folders had until November 2026."""
+WITH_GATES = ("gates", "gates_from_scratch")
 """Kinds of models that still have all heads, open or closed."""
 
 WMT = "WMT"

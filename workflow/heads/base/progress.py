@@ -39,7 +39,7 @@ TRAININGS = {
     "gates": ("gates", 400),
     "scratch": ("scratch", 1900),
     "selected": ("selected", 400),
-    "penalty_gates": ("penalty_gates", 1900),
+    "gates_from_scratch": ("gates_from_scratch", 1900),
 }
 """Rules that train, the folder of their runs, and the number of updates assumed before one is logged: the demo's."""
 RESULTS = Path("results")

@@ -12,15 +12,15 @@ from functools import cache
 from pathlib import Path, PurePath
 
 from heads.base.files import UserError
-from heads.base.names import CHOICE_SCOPE, CLASSIFICATION, GATED_SCOPES, KINDS, SCOPES, TRANSLATION
+from heads.base.names import CHOICE_SCOPE, CLASSIFICATION, GATED_SCOPES, KINDS, OLD_KINDS, SCOPES, TRANSLATION
 from heads.base.targets import ANY, COUNT, GATED, Target
 
 RUN_PATTERN = re.compile(
-    rf"(?P<kind>{'|'.join(KINDS)})(?:/(?P<scope>[^/]+)/(?P<target>{ANY}))?/seed-(?P<seed>\d+)", re.ASCII
+    rf"(?P<kind>{'|'.join((*KINDS, *OLD_KINDS))})(?:/(?P<scope>[^/]+)/(?P<target>{ANY}))?/seed-(?P<seed>\d+)", re.ASCII
 )
 
 SCORED_RUN = (
-    rf"(?:baseline|pruned/(?:{'|'.join(GATED_SCOPES)})/{GATED}|(?:scratch|penalty_scratch)/(?:{'|'.join(SCOPES)})/{GATED}"
+    rf"(?:baseline|pruned/(?:{'|'.join(GATED_SCOPES)})/{GATED}|(?:scratch|pruned_from_scratch)/(?:{'|'.join(SCOPES)})/{GATED}"
     rf"|selected/{CHOICE_SCOPE}/{ANY})/seed-{COUNT}"
 )
 """A regular expression for wildcards: folders of runs that are scored. Not of runs with gates, whose models have all
@@ -43,7 +43,7 @@ class Run:
         if match is None or (match["kind"] == "baseline") != (match["scope"] is None):
             raise ValueError(f"{text!r} is not the folder of a run")
         target = None if match["target"] is None else Target.parse(match["target"])
-        return cls(match["kind"], match["scope"], target, int(match["seed"]))
+        return cls(OLD_KINDS.get(match["kind"], match["kind"]), match["scope"], target, int(match["seed"]))
 
     @property
     def folder(self) -> str:

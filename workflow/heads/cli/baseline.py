@@ -28,7 +28,7 @@ def run(given: Training, checkpoints: KeptCheckpoints) -> str:
     training = section(TrainingSettings, given.settings["training"])
     length = section(UnprunedSettings, given.settings["baseline"])
     run_job(
-        job, model_of(shape), training, length, start="baseline", updates_before=0, keep_at=length.keep_at,
-        seconds=60 * length.minutes,
+        job, model_of(shape), training, length, start="baseline", updates_before=0,
+        checkpoint_updates=length.checkpoint_updates, seconds=60 * length.minutes,
     )  # fmt: skip
     return label_of(job.device)

@@ -39,6 +39,7 @@ def run(given: Training, checkpoints: KeptCheckpoints) -> str:
     length = settings.model_copy(update={"updates": settings.fine_tuning_updates})
     start = " ".join(["imported", *map(sha256_of, found.files(folder))])
     run_job(
-        job, model, training, length, start=start, updates_before=0, keep_at=length.keep_at, pretrained=True, new=new
-    )
+        job, model, training, length, start=start, updates_before=0, checkpoint_updates=length.checkpoint_updates,
+        pretrained=True, new=new,
+    )  # fmt: skip
     return label_of(job.device)

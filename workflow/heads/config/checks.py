@@ -40,13 +40,16 @@ def check_together(name: str, experiment: Experiment, corpora: Collection[str]) 
             f"{training.learning_rate_scale:.12g}: set the latter to 0, or take the former out."
         )
     length = baseline.fine_tuning_updates or baseline.updates
-    if baseline.keep_at and baseline.minutes:
+    if baseline.checkpoint_updates and baseline.minutes:
         raise UserError(
-            f"{where}.baseline.keep_at names updates, and baseline.minutes leaves open how many there are: drop one."
+            f"{where}.baseline.checkpoint_updates names updates, and baseline.minutes leaves open how many there are: "
+            "drop one."
         )
-    late = [update for update in baseline.keep_at if update > length]
+    late = [update for update in baseline.checkpoint_updates if update > length]
     if late:
-        raise UserError(f"{where}.baseline.keep_at has {late[0]}, but the training ends before that: take it out.")
+        raise UserError(
+            f"{where}.baseline.checkpoint_updates has {late[0]}, but the training ends before that: take it out."
+        )
     if experiment.maps.min_words > experiment.maps.max_words:
         raise UserError(f"{where}.maps.min_words is above max_words: swap them.")
     if max(experiment.speed.batch_sizes) > experiment.speed.sentences:
@@ -94,10 +97,10 @@ def _check_import(where: str, baseline: BaselineSettings) -> None:
             f"{where}.baseline.decoder makes new weights, which are untrained: say under fine_tuning_updates for how "
             "long to train them."
         )
-    if baseline.keep_at and baseline.pretrained and not baseline.fine_tuning_updates:
+    if baseline.checkpoint_updates and baseline.pretrained and not baseline.fine_tuning_updates:
         raise UserError(
-            f"{where}.baseline.keep_at needs a training, and a pretrained model has none here: empty it, or say how "
-            "long to fine-tune the model under fine_tuning_updates."
+            f"{where}.baseline.checkpoint_updates needs a training, and a pretrained model has none here: empty it, or "
+            "say how long to fine-tune the model under fine_tuning_updates."
         )
 
 

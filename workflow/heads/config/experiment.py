@@ -122,6 +122,8 @@ class ChoiceSettings(Closed):
 class SweepSettings(Closed):
     """What is swept: seeds, lambdas, numbers of heads and methods of choosing them."""
 
+    old_names: ClassVar[Mapping[str, str]] = {"penalty_scratch_scopes": "gates_from_scratch_scopes"}
+
     model_config = ConfigDict(validate_default=True)
 
     seeds: Annotated[tuple[Seed, ...], Field(min_length=1), EachOnce] = setting((1,), "a whole set of models for each")
@@ -148,7 +150,7 @@ class SweepSettings(Closed):
     scratch_lambdas: Mapping[Scope, tuple[Lambda, ...]] = setting(
         {}, "OURS: in a scope named here, only the heads that these left"
     )
-    penalty_scratch_scopes: Annotated[tuple[Scope, ...], EachOnce] = setting(
+    gates_from_scratch_scopes: Annotated[tuple[Scope, ...], EachOnce] = setting(
         (),
         "Scopes whose lambdas are also trained with gates and penalty from a fresh initialisation, for as long as "
         "scratch models: 0.2 to 0.6 BLEU worse in the authors' preliminary runs (footnote 8) [second-hand].",
@@ -213,7 +215,9 @@ class Experiment(AsWritten):
     )
     ablation: AblationSettings = section_of(AblationSettings, "Michel et al., Tables 1, 2 and 5, Figs 1 and 2")
     masking_curve: MaskingCurveSettings = section_of(MaskingCurveSettings, "Michel et al., Figs 3 and 4")
-    checkpoints: CheckpointsSettings = section_of(CheckpointsSettings, "Michel et al., Fig 5, at baseline.keep_at")
+    checkpoints: CheckpointsSettings = section_of(
+        CheckpointsSettings, "Michel et al., Fig 5, at baseline.checkpoint_updates"
+    )
     parser: ParserSettings = section_of(
         ParserSettings, "Stanza, offline; its scores on gold trees: snakemake results/tables/table_parser.tsv"
     )

@@ -32,7 +32,7 @@ from heads.config.texts import Texts
 from heads.interop.format import Format, Heads
 from heads.interop.formats import format_of
 
-SCORED_KINDS = ("baseline", "pruned", "scratch", "selected", "penalty_scratch")
+SCORED_KINDS = ("baseline", "pruned", "scratch", "selected", "pruned_from_scratch")
 """The kinds of runs that are scored; models with gates are not, since they still have all heads."""
 
 DOING = {TRANSLATION: "translate", CLASSIFICATION: "classify", EMBEDDING: "embed sentences"}

@@ -30,7 +30,7 @@ STAGE_SECTIONS: dict[str, tuple[str, ...]] = {
     "imported_bpe": ("baseline",),
     "imported": ("training", "baseline"),
     "gates": ("training", "gates"),
-    "penalty_gates": ("training", "gates", "scratch"),
+    "gates_from_scratch": ("training", "gates", "scratch"),
     "selected": ("training", "selected"),
     "scratch": ("training", "scratch"),
     "masked": ("translate", "selection"),
@@ -151,7 +151,7 @@ def classifying(name: str, whole: Mapping[str, Any], changes: Mapping[str, Any])
     Raises UserError if its own changes use the scope enc_self, since the encoder is the whole model.
     """
     sweep, own = whole["sweep"], changes.get("sweep", {})
-    for key in ("lambdas", "budgets", "scratch_lambdas", "scratch_scopes", "penalty_scratch_scopes"):
+    for key in ("lambdas", "budgets", "scratch_lambdas", "scratch_scopes", "gates_from_scratch_scopes"):
         named = own.get(key, ())
         if named.get("enc_self") if isinstance(named, Mapping) else "enc_self" in named:
             raise UserError(

@@ -16,7 +16,7 @@ Budget = int | str
 def runs(experiment: Experiment) -> list[Run]:
     """All runs of an experiment without shares of heads: baselines, then by kind, scope, target and seed."""
     found: list[tuple[str, str | None, Target | None]] = [("baseline", None, None)]
-    for kind in ("gates", "pruned", "scratch", "penalty_gates", "penalty_scratch"):
+    for kind in ("gates", "pruned", "scratch", "gates_from_scratch", "pruned_from_scratch"):
         found += [(kind, scope, target) for scope in GATED_SCOPES for target in targets_of(experiment, kind, scope)]
     chosen = [*choices(experiment, fine_tuned=True), *trained_on(experiment)]
     # If anything is fine-tuned, so is the control, which shows what fine-tuning alone does.
@@ -30,7 +30,7 @@ def targets_of(experiment: Experiment, kind: str, scope: str) -> list[Target]:
     swept, found = experiment.sweep, targets(experiment, scope)
     if "scratch" in kind or "penalty" in kind:
         # The paper's comparisons are about lambdas; those with a budget are made only if asked for by path.
-        scopes = swept.scratch_scopes if kind == "scratch" else swept.penalty_scratch_scopes
+        scopes = swept.scratch_scopes if kind == "scratch" else swept.gates_from_scratch_scopes
         found = [target for target in found if target.has_penalty and scope in scopes]
         if kind == "scratch" and scope in swept.scratch_lambdas:
             found = [target for target in found if target in swept.scratch_lambdas[scope]]

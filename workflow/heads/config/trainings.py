@@ -3,7 +3,8 @@
 The defaults are the paper's values. The order of keys is that of config.yaml and of the settings files of stages.
 """
 
-from typing import Annotated
+from collections.abc import Mapping
+from typing import Annotated, ClassVar
 
 from pydantic import Field
 
@@ -119,6 +120,8 @@ class LengthSettings(Closed):
 class UnprunedSettings(LengthSettings):
     """How the unpruned model is trained, and the updates after which its weights are kept as checkpoints."""
 
+    old_names: ClassVar[Mapping[str, str]] = {"keep_at": "checkpoint_updates"}
+
     updates: Count = setting(200000, 'OURS: the paper gives no number, the scripts say "stop manually" [repo]')
     minutes: AtLeastZero = setting(
         0.0, "OURS: at most; its first 250 updates decide how many of `updates` fit in; 0: all"
@@ -129,7 +132,7 @@ class UnprunedSettings(LengthSettings):
         "OURS: number of last states averaged, also after an early stop; theirs is not stated [repo]; 1: none",
     )
     average_every: Count = setting(2048, "updates between two of these states")
-    keep_at: Annotated[tuple[Count, ...], EachOnce] = setting(
+    checkpoint_updates: Annotated[tuple[Count, ...], EachOnce] = setting(
         (),
         "Updates after which weights are kept for the stage checkpoints (Michel et al., Fig 5); a change trains again. "
         "For their epochs 1 2 3 5 10 20 [second-hand], give the updates that end them. Empty: the finished model only.",
@@ -193,12 +196,14 @@ class SubsetSettings(Closed):
 class GatesSettings(Closed):
     """The fine-tuning with gates."""
 
+    old_names: ClassVar[Mapping[str, str]] = {"settled_share": "fixed_gates_share"}
+
     updates: Count = setting(50000, "OURS")
     average_last: Count = setting(5, "as in baseline, so that both sides of a comparison are averaged")
     average_every: Count = setting(2048, "as in baseline")
     gate_learning_rate: Positive = setting(0.01, "OURS: gates have their own rate, which is constant")
     record_every: Count = setting(500, "updates between two records of the gates, for the animation")
-    settled_share: BelowOne = setting(
+    fixed_gates_share: BelowOne = setting(
         0.0,
         "OURS: in this last share of updates, gates are the zeros and ones of the finished model and cost nothing; the "
         "rest of the model adapts to them",

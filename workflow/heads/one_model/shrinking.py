@@ -226,7 +226,7 @@ def train_one(
     """Fine-tune a copy of the model with gates; an interrupted training resumes. May run in a process of its own."""
     own = pick("cpu", threads) if device.type == "cpu" else device
     settings = GatesSettings(
-        updates=request.updates, average_last=1, gate_learning_rate=0.1, record_every=20, settled_share=0.34
+        updates=request.updates, average_last=1, gate_learning_rate=0.1, record_every=20, fixed_gates_share=0.34
     )
     job = Job(
         content={"training": TRAINING.model_dump(), "gates": settings.model_dump(), "task": "translation"},

@@ -77,7 +77,7 @@ CLAIMS = Need(
         "pruned": ("roles.tsv", *COMPARED, "model.json"),
         "scratch": (*COMPARED, *TRAINED),
         "selected": (*COMPARED, *TRAINED),
-        "penalty_scratch": (*COMPARED, "model.json"),
+        "pruned_from_scratch": (*COMPARED, "model.json"),
     },
     ("voita_claims.csv", "michel_claims.csv", "alignment_claims.csv", "michel_nli_claims.csv"),
     optional=("roles.tsv", CAUSAL_FILE, *MICHEL, ALIGNMENT_FILE),

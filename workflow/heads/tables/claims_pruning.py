@@ -137,7 +137,7 @@ def penalty_gain(evidence: Evidence) -> Finding:
     if these do not reach down to it.
     """
     gains = []
-    for run in evidence.runs[evidence.runs["kind"] == "penalty_scratch"].to_dict("records"):
+    for run in evidence.runs[evidence.runs["kind"] == "pruned_from_scratch"].to_dict("records"):
         full, swept = _full(evidence, run["scope"], control=True), evidence.pruned(run["scope"])
         full = _full(evidence, run["scope"], control=False) if full is None else full
         if full is not None and len(swept) and swept["share"].min() <= run["share"]:

@@ -54,7 +54,7 @@ def unlike_scratch(model: pd.DataFrame) -> set[tuple[object, ...]]:
         (experiment, kind, *rest)
         for (experiment, kind, *rest), total in totals.items()
         if (kind == "selected" and total > scratch.get((experiment, *rest), math.inf))
-        or (kind == "penalty_scratch" and experiment in pretrained)
+        or (kind == "pruned_from_scratch" and experiment in pretrained)
     }
 
 

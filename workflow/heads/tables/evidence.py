@@ -113,7 +113,7 @@ def gather(frames: Frames, measures: pd.DataFrame, experiment: str, seed: int) -
         return frame[(frame["experiment"] == experiment) & (frame["seed"] == seed)]
 
     mine = {name: own(frame) for name, frame in frames.items()}
-    with_heads = mine["model.json"]["kind"].isin(("baseline", "pruned", "penalty_scratch"))
+    with_heads = mine["model.json"]["kind"].isin(("baseline", "pruned", "pruned_from_scratch"))
     model, roles = mine["model.json"][with_heads], first_of(mine["roles.tsv"], "trees")
     functions = head_functions({"model.json": model, "roles.tsv": roles})
     keys = list(RUN_COLUMNS)

@@ -74,7 +74,7 @@ def pruning_of(
     model: Encoder, scope: str, target: Target, settings: GatesSettings, frozen: tuple[nn.Module, ...]
 ) -> Pruning:
     """Gates on the heads of a scope, and their penalty. Raises UserError if it has fewer heads than are to be kept."""
-    updates = round(settings.updates * (1 - settings.settled_share))
+    updates = round(settings.updates * (1 - settings.fixed_gates_share))
     gates, penalty = gates_and_penalty(target, scope, model.shape, settings, updates)
     rate = settings.subset.learning_rate if isinstance(gates, SubsetGates) else settings.gate_learning_rate
     return Pruning(gates, penalty, rate, settings.record_every, updates, frozen)
@@ -108,7 +108,7 @@ def run_job(
     *,
     start: str,
     updates_before: int,
-    keep_at: tuple[int, ...] = (),
+    checkpoint_updates: tuple[int, ...] = (),
     pruning: Pruning | None = None,
     pretrained: bool = False,
     new: NewWeights = NO_NEW_WEIGHTS,
@@ -122,7 +122,9 @@ def run_job(
     teacher: see `Training`. Only the first process returns.
     """
     pairs = job.text.pairs("train", settings.max_subwords, labelled=model.shape.encoder_only)
-    plan = TrainingPlan(settings, length, job.seed, updates_before, job.device, keep_at, job.processes, new, seconds)
+    plan = TrainingPlan(
+        settings, length, job.seed, updates_before, job.device, checkpoint_updates, job.processes, new, seconds
+    )
     training = Training(model, pairs, plan, pruning, teacher)
     unfinished = _taken_up(job, start)
     if pairs.left_out:

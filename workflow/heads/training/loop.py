@@ -272,7 +272,7 @@ def keep(training: Training, unfinished: UnfinishedFolder) -> None:
     if averaged(number, plan.length):
         training.losses.read()
         unfinished.snapshot(number, training.model, plan.length.average_last)
-    if number in plan.keep_at:
+    if number in plan.checkpoint_updates:
         training.losses.read()
         unfinished.keep_moment(number, training.model)
     unfinished.save_when_due(training)

@@ -21,7 +21,7 @@ class TrainingPlan:
     seed: int
     updates_before: int
     device: torch.device
-    keep_at: tuple[int, ...] = ()
+    checkpoint_updates: tuple[int, ...] = ()
     """Updates after which the weights are kept."""
     processes: Processes = field(default_factory=Processes)
     new: NewWeights = NO_NEW_WEIGHTS
