@@ -12,7 +12,7 @@ from test_lrp_model import PLAIN, RULES, LiveHeads, random_batch, random_model
 from torch import Tensor, nn
 
 import heads.analysis.lrp.rows
-from heads.analysis.lrp.rows import SHARES, Sums, add, conservation_rows, generated, relevance_rows, rule_of, shares
+from heads.analysis.lrp.rows import Sums, add, conservation_rows, generated, relevance_rows, rule_of, shares
 from heads.analysis.lrp.rules import Account, Attended, Back, stabilised
 from heads.analysis.lrp.steps import HeadRelevance, head_relevance
 from heads.base.files import UserError, read_tsv, read_yaml, write_text
@@ -22,6 +22,7 @@ from heads.cli._flags import Measure
 from heads.config.analyses import LRP_RULES, LrpSettings
 from heads.model.folder import save_folder
 from heads.model.transformer import Transformer
+from heads.tables.labels import SHARES
 from heads.text.batches import Batch
 from lrp_twin import Matrices
 

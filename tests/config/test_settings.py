@@ -14,9 +14,8 @@ from heads.base.files import UserError
 from heads.base.methods import METHOD_FILES
 from heads.base.names import SCOPES, TOKENISERS
 from heads.config.experiment import ChoiceSettings, Experiment, FineTunedSettings, SweepSettings
-from heads.config.settings import STAGE_SECTIONS, merged, resolve, section, stage_settings
+from heads.config.settings import STAGE_SECTIONS, merged, resolve, stage_settings
 from heads.config.sweep import choices, targets
-from heads.config.trainings import GatesSettings
 
 CLASSES: dict[str, Any] = {
     name: one.annotation for name, one in Experiment.model_fields.items() if name not in ("corpus", "sweep", "tokenize")
@@ -115,7 +114,7 @@ def test_lists_are_replaced_whole_and_nothing_given_is_changed() -> None:
     assert (base, changes) == before
 
 
-def test_keys_by_their_old_names_are_read_beside_defaults_and_by_stages(config: dict[str, Any]) -> None:
+def test_keys_by_their_old_names_are_read_as_those_of_now(config: dict[str, Any]) -> None:
     old = {
         "baseline": {"keep_at": [3, 5]}, "gates": {"settled_share": 0.25},
         "sweep": {"penalty_scratch_scopes": ["enc_self"]},
@@ -128,8 +127,14 @@ def test_keys_by_their_old_names_are_read_beside_defaults_and_by_stages(config: 
     experiments = resolve(config)
     found = {name: experiments[name].model_dump() for name in ("old", "new", "plain")}
     assert found["old"] == found["new"] != found["plain"]
-    told = [stage_settings(experiments[name], "gates")["gates"] for name in ("old", "new")]
-    assert [section(GatesSettings, one).fixed_gates_share for one in told] == [0.25, 0.25]
+    told = [stage_settings(experiments[name], "gates") for name in ("old", "new")]
+    assert told[0] == told[1] and told[0]["gates"]["fixed_gates_share"] == 0.25
+    # One that is like another has its own word, whatever that one calls it.
+    config["experiments"]["like"] = {"like": "old", "gates": {"fixed_gates_share": 0.5}}
+    assert resolve(config)["like"].gates.fixed_gates_share == 0.5
+    # Laid over an experiment of the project, an old name is the user's.
+    config["experiments"]["new"]["gates"]["settled_share"] = 0.125
+    assert resolve(config)["new"].gates.fixed_gates_share == 0.125
     # A file from before has the old names alone, among the defaults too.
     for part, names in (("baseline", "keep_at checkpoint_updates"), ("gates", "settled_share fixed_gates_share")):
         before, now = names.split()

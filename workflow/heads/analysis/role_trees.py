@@ -22,7 +22,6 @@ from heads.syntax.words import SHORTEST, Words, usable, words_of
 from heads.text.batches import Pairs
 from heads.text.vocabulary import Vocabulary
 
-MEASURED = ("accuracy", "low", "high", "baseline")
 MOST_UNKNOWN = 0.1
 """Largest share of unknown subwords in the measured sentences. A treebank in the language of the training text has
 almost none, one in another alphabet about half: unknown subwords cover its letters, so that its words are aligned
@@ -87,7 +86,7 @@ def dynamics_rows(
         for row in confidence(model, batches):
             if row["attention"] == "enc_self":
                 place = {"layer": row["layer"], "head": row["head"], "role": "confidence", "name": ""}
-                rows.append({**checkpoint, **place, **dict.fromkeys(MEASURED), "accuracy": row["confidence"]})
+                rows.append({**dict.fromkeys(DYNAMICS_COLUMNS), **checkpoint, **place, "accuracy": row["confidence"]})
         for row in roles(attend(model, sentences, settings.batch_tokens), heads, ranks, settings):
             rows.append({**checkpoint, **{name: row[name] for name in DYNAMICS_COLUMNS[2:]}})
     return rows

@@ -122,8 +122,6 @@ class ChoiceSettings(Closed):
 class SweepSettings(Closed):
     """What is swept: seeds, lambdas, numbers of heads and methods of choosing them."""
 
-    old_names: ClassVar[Mapping[str, str]] = {"penalty_scratch_scopes": "gates_from_scratch_scopes"}
-
     model_config = ConfigDict(validate_default=True)
 
     seeds: Annotated[tuple[Seed, ...], Field(min_length=1), EachOnce] = setting((1,), "a whole set of models for each")

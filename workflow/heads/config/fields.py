@@ -1,7 +1,7 @@
 """Building blocks of the settings models: settings with defaults and descriptions, closed models, bounded types."""
 
 from collections.abc import Callable, Mapping
-from typing import Annotated, Any, ClassVar, Self
+from typing import Annotated, Any, Self
 
 from pydantic import (
     BaseModel,
@@ -41,16 +41,10 @@ class Closed(BaseModel):
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
-    old_names: ClassVar[Mapping[str, str]] = {}
-    """What keys are called now, by their names until November 2026, which are still read."""
 
     @model_validator(mode="before")
     @classmethod
     def _with_its_keys(cls, content: Any, info: ValidationInfo) -> Any:
-        if isinstance(content, Mapping) and (old := cls.old_names.keys() & content.keys()):
-            # Beside a default under the new name, what stands under the old one is the user's.
-            kept = {key: value for key, value in content.items() if key not in old}
-            content = kept | {cls.old_names[key]: content[key] for key in old}
         return cls.check_keys(content, info)
 
     @classmethod

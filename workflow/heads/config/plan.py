@@ -47,6 +47,7 @@ class Plan(Texts):
 
     def __init__(self, config: Mapping[str, Any]) -> None:
         """config: as read by Snakemake. Raises UserError with one sentence that names the key."""
+        config = settings.with_current_names(config)
         corpora = settings.corpora_of(config)
         super().__init__(settings.experiments_of(config, corpora), corpora)
         self.run: list[str] = config["run"]

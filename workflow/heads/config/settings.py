@@ -52,6 +52,12 @@ OF_IMPORTS = (
 """Keys of the section `baseline` that the stage of that name does not get: they are for imported models only."""
 LIKE = "like"
 """The key of an experiment that names another one, whose changes it starts from."""
+OLD_NAMES = {
+    "baseline": {"keep_at": "checkpoint_updates"},
+    "gates": {"settled_share": "fixed_gates_share"},
+    "sweep": {"penalty_scratch_scopes": "gates_from_scratch_scopes"},
+}
+"""By section, what keys are called now, by their names until November 2026, which are still read."""
 
 
 Section = TypeVar("Section", bound=Closed)
@@ -87,12 +93,34 @@ def configuration(folder: Path) -> dict[str, Any]:
     return whole
 
 
+def with_current_names(config: Mapping[str, Any]) -> dict[str, Any]:
+    """A configuration with keys as they are called now; nothing is checked."""
+    found = {key: _current(value) if key == "defaults" else value for key, value in config.items()}
+    if isinstance(experiments := config.get("experiments"), Mapping):
+        found["experiments"] = {name: _current(sections) for name, sections in experiments.items()}
+    return found
+
+
+def _current(sections: Any) -> Any:
+    """Sections of an experiment with keys as they are called now; where both names stand, the old one is the user's."""
+    if not isinstance(sections, Mapping):
+        return sections
+    found = dict(sections)
+    for name, current in OLD_NAMES.items():
+        part = found.get(name)
+        if isinstance(part, Mapping) and (old := current.keys() & part.keys()):
+            kept = {key: value for key, value in part.items() if key not in old}
+            found[name] = kept | {current[key]: part[key] for key in old}
+    return found
+
+
 def resolve(config: Mapping[str, Any]) -> dict[str, Experiment]:
     """All experiments of a configuration, resolved and checked.
 
     Shares of heads become numbers, except for imported models. Raises UserError with one sentence that names the key
     and the most similar one that exists.
     """
+    config = with_current_names(config)
     return experiments_of(config, corpora_of(config))
 
 

@@ -3,8 +3,7 @@
 The defaults are the paper's values. The order of keys is that of config.yaml and of the settings files of stages.
 """
 
-from collections.abc import Mapping
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from pydantic import Field
 
@@ -120,8 +119,6 @@ class LengthSettings(Closed):
 class UnprunedSettings(LengthSettings):
     """How the unpruned model is trained, and the updates after which its weights are kept as checkpoints."""
 
-    old_names: ClassVar[Mapping[str, str]] = {"keep_at": "checkpoint_updates"}
-
     updates: Count = setting(200000, 'OURS: the paper gives no number, the scripts say "stop manually" [repo]')
     minutes: AtLeastZero = setting(
         0.0, "OURS: at most; its first 250 updates decide how many of `updates` fit in; 0: all"
@@ -195,8 +192,6 @@ class SubsetSettings(Closed):
 
 class GatesSettings(Closed):
     """The fine-tuning with gates."""
-
-    old_names: ClassVar[Mapping[str, str]] = {"settled_share": "fixed_gates_share"}
 
     updates: Count = setting(50000, "OURS")
     average_last: Count = setting(5, "as in baseline, so that both sides of a comparison are averaged")

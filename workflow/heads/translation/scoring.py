@@ -73,6 +73,7 @@ def score_of_texts(
         "beam": settings.beam,
         "length_penalty": settings.length_penalty,
     }
+    tokeniser = tokeniser_of(references, tokeniser)
     counts = bleu_statistics(texts, references, tokeniser)
     return counts, {**bleu_of_counts(counts, tokeniser), **chrf(texts, references), **facts}
 

@@ -40,7 +40,6 @@ from heads.model.transformer import Transformer
 from heads.text.batches import Batch, make_batch
 from heads.translation.beam_search import greedy
 
-SHARES = ("relevance", "relevance_of_sums", "relevance_absolute")
 CONSERVATION_COLUMNS = (
     "rule", "conservation", "place", "under_way", "absorbed", "largest_deviation", "steps_off", "steps",
 )  # fmt: skip
